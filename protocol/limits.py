@@ -57,6 +57,8 @@ DEFAULTS: Final[Mapping[str, int | float | None]] = {
 """Default of every limit; `None` means no bound, and only where that is the documented meaning."""
 
 SMALLEST_FRAME_BYTES: Final = 256
+CONFIG_BYTES: Final = MIB
+"""Length of a configuration file; no field of `Limits`, because it is needed before there are any."""
 _MAY_BE_NONE: Final = frozenset(("gate_deadline_s", "harness_idle_s"))
 
 
