@@ -37,7 +37,7 @@ def parse(members: dict[str, object]) -> object:
 
 
 def module(monkeypatch: pytest.MonkeyPatch, maker: object) -> None:
-    monkeypatch.setitem(sys.modules, "trunkline_test_codec", SimpleNamespace(maker=maker))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "trunkline_test_codec", SimpleNamespace(maker=maker))
 
 
 def test_a_codec_of_others_is_found_and_uses_the_process_members(

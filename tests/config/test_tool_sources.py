@@ -59,7 +59,7 @@ def test_order_is_kept() -> None:
     assert [source.id for source in found] == ["web", "search"]
 
 
-REFUSED = {
+REFUSED: dict[str, dict[str, Any]] = {
     "command": {"id": "files", "kind": "process", "command": "/opt/mcp/files"},
     "empty command": {"id": "files", "kind": "process", "command": ""},
     "args": {"id": "files", "kind": "process", "args": ["--root", "/srv"]},
