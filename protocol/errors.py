@@ -7,8 +7,60 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Final
+
+REASONS: Final[Mapping[str, str]] = {
+    # the text as JSON; `{}` takes the detail of the fault
+    "ends": "the text ends before the JSON value does",
+    "name": "expected a member name in double quotes",
+    "colon": "expected a colon after the member name",
+    "value": "expected a JSON value",
+    "member_end": "expected a comma or a closing brace after the member",
+    "item_end": "expected a comma or a closing bracket after the item",
+    "trailing": "something other than white space follows the JSON value",
+    "control": "a control character stands raw in a string; write it as an escape",
+    "escape": "this is no escape of JSON",
+    "surrogate": "an escaped surrogate stands alone; it has no UTF-8 form",
+    "utf8": "the text is not valid UTF-8",
+    "bom": "the text begins with a byte-order mark; write UTF-8 without one",
+    "depth": "nesting is deeper than {} levels",
+    "twice": "the member {} stands twice in one object",
+    "missing": "the member {} is missing",
+    # the line
+    "blank": "the line is blank; write one request a line",
+    "object": "a request is one JSON object",
+    "cr_end": "the line ends in CR LF; write LF only",
+    "cr": "a carriage return stands in the line; write LF only, and CR inside a string as an escape",
+    "lf": "a line feed stands inside the line",
+    "unknown": "{} is no member of a request",
+    "alias": "{} differs from a member of a request by case only; names are case-sensitive",
+    # members; `{}` is the name
+    "int64": "{} must be a whole number from -9223372036854775808 to 9223372036854775807, in plain digits",
+    "positive": "{} must be a whole number from 1 to 9223372036854775807, in plain digits",
+    "nonempty": "{} must be a string that is not empty",
+    "text": "{} must be a string or null",
+    "texts": "{} must be an array of strings or null",
+    "const": "{} must be the value that this version fixes",
+    "is_object": "{} must be an object",
+    "envelope": "an envelope is one JSON object",
+}
+"""What a decoder says of a fault, by kind: one table for the reference and its compiled twin."""
+
+_SHOWN: Final = 24
+
+
+def shown(name: str) -> str:
+    """Return a name from outside for a message: quoted, escaped and cut after 24 characters."""
+    return repr(name) if len(name) <= _SHOWN else f"{name[:_SHOWN]!r}..."
+
+
+def stranger(name: str, known: Iterable[str]) -> str:
+    """Return the kind of an unlisted member name: `alias` where only case tells it from a known one, else `unknown`.
+
+    Case is folded as Unicode does it in full, so that U+017F counts as `s` and U+212A as `k` (spec: stdio 3.1).
+    """
+    return "alias" if len(name) <= _SHOWN and name.casefold() in known else "unknown"
 
 
 class LineDefect(ValueError):

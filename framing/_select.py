@@ -1,0 +1,36 @@
+"""The one place that chooses between the references and their compiled twins.
+
+`TRUNKLINE_SPEEDUPS=no` takes the references, `=yes` refuses to go on without the twins, unset takes what is there.
+All or none: a half-built set of twins counts as absent. Type checkers always see the references.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_WANTED: Final = os.environ.get("TRUNKLINE_SPEEDUPS", "")
+
+if TYPE_CHECKING or _WANTED == "no":
+    from ._envelope import EnvelopeHead, scan_envelope
+    from ._ndjson import LineDecoder
+    from ._opline import OpLine, parse_op_line
+else:
+    try:
+        from .._speedups.envelope import EnvelopeHead, scan_envelope
+        from .._speedups.ndjson import LineDecoder
+        from .._speedups.opline import OpLine, parse_op_line
+    except ImportError:
+        if _WANTED == "yes":
+            raise
+        from ._envelope import EnvelopeHead, scan_envelope
+        from ._ndjson import LineDecoder
+        from ._opline import OpLine, parse_op_line
+
+IMPLEMENTATION: Final = "cython" if "_speedups" in LineDecoder.__module__ else "python"
+"""`cython` or `python`: which of the two is in use."""
+
+__all__ = ["IMPLEMENTATION", "EnvelopeHead", "LineDecoder", "OpLine", "parse_op_line", "scan_envelope"]
