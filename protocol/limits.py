@@ -26,6 +26,9 @@ DEFAULTS: Final[Mapping[str, int | float | None]] = {
     "writer_bytes": 36 * MIB,
     "refusals": 256,
     "message_chars": 300,
+    # judging an output schema (spec: envelopes 13)
+    "schema_nodes": 2048,
+    "schema_steps": 20_000,
     # shutdown (spec: stdio 10, hub 8)
     "window_s": 5.0,
     "sweep_s": 10.0,
@@ -80,6 +83,8 @@ class Limits:
     writer_bytes: int
     refusals: int
     message_chars: int
+    schema_nodes: int
+    schema_steps: int
     window_s: float
     sweep_s: float
     mailbox: int
