@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -14,7 +13,7 @@ from trunkline.adapters import registry
 from trunkline.gateway.config import parse_config
 from trunkline.protocol.errors import ConfigError
 
-from tests.support.shared import ROOT
+from tests.support.isolated import run_isolated
 
 Install = Callable[..., None]
 
@@ -92,12 +91,10 @@ def test_every_codec_of_the_table_is_there(type: str) -> None:
 
 def test_reading_a_configuration_imports_neither_codecs_nor_entry_points() -> None:
     program = (
-        "import sys\n"
         "from trunkline.gateway.config import default_config\n"
         "default_config()\n"
         "heavy = {'json', 're', 'importlib.metadata', 'typing', 'asyncio', 'trunkline.adapters.claude'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
-    # Without `site`, which itself imports much of what must not be there; the links stand for the installation.
-    path = f"import sys\nsys.path.insert(0, {str(ROOT / '.typing')!r})\n"
-    subprocess.run([sys.executable, "-I", "-S", "-c", path + program], check=True, timeout=60)
+    done = run_isolated(program)
+    assert done.returncode == 0, done.stderr

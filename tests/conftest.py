@@ -1,0 +1,20 @@
+"""What holds for every test: never judge a compiled twin that is older than its source."""
+
+from __future__ import annotations
+
+import os
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+
+def pytest_sessionstart() -> None:
+    """Refuse to test stale accelerators."""
+    if os.environ.get("TRUNKLINE_SPEEDUPS") == "no":
+        return
+    room = Path(__file__).parent.parent / "_speedups"
+    newest = max((source.stat().st_mtime for source in (*room.glob("*.pyx"), *room.glob("*.pxi"))), default=0.0)
+    for built in room.glob(f"*{EXTENSION_SUFFIXES[0]}"):
+        if built.stat().st_mtime < newest:
+            pytest.exit(f"{built.name} is older than its source: run `make build`", returncode=4)
