@@ -30,7 +30,7 @@ $(INSTALLED): $(PY) pyproject.toml setup.py
 	@echo "setup: installing trunkline (editable) and its tools into $(VENV)"
 	@$(PY) -m pip install -q --disable-pip-version-check --upgrade "pip>=25.1"
 	@$(PY) -m pip install -q --disable-pip-version-check --group dev
-	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -e .
+	@$(PY) -m pip install -qq --disable-pip-version-check --no-build-isolation -e .
 	@touch $@
 
 $(BUILT): $(INSTALLED) $(SOURCES)
