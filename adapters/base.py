@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from ..protocol.envelope import Envelope
     from ..protocol.errors import Refusal
 
-    Draft: TypeAlias = (
-        tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], dict[str, Any] | None]
-    )
+    Draft: TypeAlias = tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], dict[str, Any] | None]
     """An event to be: `(run_id, type, payload[, extensions])`.
 
     The payload lacks `session_id` and `run_id`: the session puts them in. `tool_call_id` stands in the payload and is

@@ -20,7 +20,9 @@ def loads(text: bytes) -> Any:
     """Decode strict JSON. Raises `ValueError`. Does not see repeated names: `framing.scan_envelope` does."""
     global _loads
     if _loads is None:
-        from orjson import loads as _loads
+        import orjson
+
+        _loads = orjson.loads
     return _loads(text)
 
 
@@ -28,5 +30,7 @@ def encoder() -> Callable[[Any], bytes]:
     """Return the encoding function itself, for loops that call it often."""
     global _dumps
     if _dumps is None:
-        from orjson import dumps as _dumps
+        import orjson
+
+        _dumps = orjson.dumps
     return _dumps

@@ -55,6 +55,10 @@ class Outlet(Protocol):
 class AdapterSession(Protocol):
     """One open session of an adapter. The hub has already checked addressing, capabilities, gates and states."""
 
+    def prepare(self, run_id: str) -> None:
+        """Mint now what this run will need; called between the run's id and its messages' (spec: hub 9.2)."""
+        ...
+
     def submit(self, request: Envelope) -> Answer[None]:
         """Start the run `request.run_id`; its message ids are filled in. Raises `Refusal`; then the run never was."""
         ...

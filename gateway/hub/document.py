@@ -1,0 +1,44 @@
+"""The state document of a session, made from its runs (spec: envelopes 12, hub 9.7)."""
+
+from __future__ import annotations
+
+from ...protocol.lifecycle import RunState, session_status, wire_status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .session import Session
+
+
+def state_document(session: Session) -> dict[str, Any]:
+    """Return the document: status, the nonterminal runs in order of admission, what has settled, the adapter's facts."""
+    live = session.live()
+    status = session_status(((run.state, bool(run.gates)) for run in live), failed=session.broken is not None)
+    document: dict[str, Any] = {"session_id": session.session_id, "status": status}
+    entries: list[dict[str, Any]] = []
+    place = 0
+    for run in live:
+        entry: dict[str, Any] = {"run_id": run.id, "status": wire_status(run.state), "relationship": "primary"}
+        if run.state == RunState.QUEUED:
+            place += 1
+            entry["queue_position"] = place
+        else:
+            document.setdefault("active_run_id", run.id)
+            entry["as_of_sequence"] = run.sequence
+        entry["admitted_submit_requests"] = [run.order.id]
+        if run.gates:
+            entry["pending_interactions"] = [gate.id for gate in run.gates.values() if not gate.answered]
+            acknowledged = [gate.id for gate in run.gates.values() if gate.answered]
+            if acknowledged:
+                entry["acknowledged_interactions"] = acknowledged
+        entries.append(entry)
+    if entries:
+        document["active_runs"] = entries
+    if (current := session.stream.current) is not None:
+        document["transcript_cursor"] = str(current.sequence)
+    if session.settled:
+        document["as_of"] = {"settled": list(session.settled)}
+    if session.adapter is not None:
+        document.update(session.adapter.facts())
+    return document

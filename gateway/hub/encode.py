@@ -1,0 +1,69 @@
+"""Events to bytes, once. The fixed part of an event's envelope is made once a run and type, and spliced ever after."""
+
+from __future__ import annotations
+
+from ...protocol.json import dumps, encoder
+from ...protocol.names import EXTENSION, PROFILE, PROTOCOL, VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Final
+
+    from .runs import Run
+
+START: Final = b'{"protocol":"%s","version":"%s","profile":"%s",' % (
+    PROTOCOL.encode(),
+    VERSION.encode(),
+    PROFILE.encode(),
+)
+EVENT: Final = b'%b"id":"event-%d","sequence":%d,"timestamp_ms":%d,"payload":%b}'
+
+
+class EventEncoder:
+    """Makes the bytes of one session's events. `revision` is cited on every event (spec: envelopes 6)."""
+
+    __slots__ = ("_dumps", "_id", "_revision")
+
+    def __init__(self, session_id: str, revision: str) -> None:
+        self._dumps = encoder()
+        self._id = dumps(session_id)
+        self._revision = dumps(revision)
+
+    def head(self, run: Run, kind: str) -> bytes:
+        """Return the part of the envelope that all events of this run and type share, made at the first of them."""
+        if not run.payload_head:
+            run.payload_head = b'{"session_id":%b,"run_id":%b' % (self._id, dumps(run.id))
+        head = START + b'"type":%b,"session_id":%b,"run_id":%b,"capability_revision":%b,' % (
+            dumps(kind),
+            self._id,
+            dumps(run.id),
+            self._revision,
+        )
+        run.heads[kind] = head
+        return head
+
+    def event(
+        self,
+        run: Run,
+        kind: str,
+        payload: Mapping[str, Any],
+        extensions: Mapping[str, Any] | None,
+        number: int,
+        sequence: int,
+        now: int,
+    ) -> bytes:
+        """Return one event's envelope. `number` makes its id; `now` is in milliseconds since 1970.
+
+        Raises `TypeError` where the payload has no JSON form (a lone surrogate, an integer beyond 64 bits).
+        """
+        head = run.heads.get(kind) or self.head(run, kind)
+        call = payload.get("tool_call_id")
+        if call is not None:
+            head += b'"tool_call_id":%b,' % self._dumps(call)
+        body = self._dumps(payload)
+        body = b"%b,%b" % (run.payload_head, body[1:]) if len(body) > 2 else run.payload_head + b"}"
+        event = EVENT % (head, number, sequence, now, body)
+        if extensions:
+            event = b'%b,"extensions":%b}' % (event[:-1], self._dumps({EXTENSION: extensions}))
+        return event

@@ -1,0 +1,115 @@
+"""The journal of one session: its events' bytes by position, bounded by count and by bytes.
+
+A position counts the events of the session from 0 and never restarts; a sequence counts the events of one run. The hub
+reads and appends by position alone, so a durable or distributed journal plugs in by offering the same five names.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol, TypeAlias
+
+    Entry: TypeAlias = tuple[int, bytes]
+    """`(sequence, envelope bytes)`: nothing else is pinned by an event (decision 19)."""
+else:
+    Protocol = object
+
+
+class Journal(Protocol):
+    """What the hub needs of a journal. `base` is the oldest retained position, `head` the one after the newest."""
+
+    events: int
+    bytes: int
+
+    @property
+    def base(self) -> int:
+        """The oldest retained position; equal to `head` when nothing is retained."""
+        ...
+
+    @property
+    def head(self) -> int:
+        """The position after the newest event."""
+        ...
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Add events at the head. Nothing is evicted yet: `trim` does that, once the readers were judged."""
+        ...
+
+    def read(self, start: int, stop: int) -> list[Entry]:
+        """Return the retained events of positions `start` to `stop - 1`; `start` must not be below `base`."""
+        ...
+
+    def due(self) -> int:
+        """Return the position up to which `trim` would evict; `base` where nothing is due."""
+        ...
+
+    def trim(self) -> None:
+        """Evict what is due."""
+        ...
+
+
+class MemoryJournal:
+    """The journal in memory: at most `events` events and `bytes` bytes of envelopes, whichever is reached first.
+
+    The newest event is always retained, however large. The list behind it holds up to a third more references than
+    `events` between two compactions, never more bytes: evicted slots are emptied at once.
+    """
+
+    __slots__ = ("_entries", "_held", "_start", "base", "bytes", "events", "head")
+
+    def __init__(self, events: int, bytes: int) -> None:
+        self.events = events
+        self.bytes = bytes
+        self.base = 0
+        self.head = 0
+        self._entries: list[Entry] = []
+        self._start = 0  # index in `_entries` of position `base`
+        self._held = 0
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Add events at the head."""
+        self._entries += entries
+        self.head += len(entries)
+        for entry in entries:
+            self._held += len(entry[1])
+
+    def read(self, start: int, stop: int) -> list[Entry]:
+        """Return the events of positions `start` to `stop - 1`."""
+        shift = self._start - self.base
+        return self._entries[start + shift : stop + shift]
+
+    def due(self) -> int:
+        """Return the position up to which `trim` would evict."""
+        due = max(self.base, self.head - self.events)
+        if self._held > self.bytes:
+            entries, index = self._entries, self._start
+            held = self._held
+            for entry in entries[index : index + due - self.base]:
+                held -= len(entry[1])
+            index += due - self.base
+            while held > self.bytes and due < self.head - 1:
+                held -= len(entries[index][1])
+                index += 1
+                due += 1
+        return due
+
+    def trim(self) -> None:
+        """Evict what is due; compact when a quarter of the list is empty."""
+        count = self.due() - self.base
+        if not count:
+            return
+        entries, start = self._entries, self._start
+        stop = start + count
+        for index in range(start, stop):
+            self._held -= len(entries[index][1])
+            entries[index] = _EMPTY
+        self._start = stop
+        self.base += count
+        if stop * 4 >= len(entries):
+            del entries[:stop]
+            self._start = 0
+
+
+_EMPTY: Entry = (0, b"")

@@ -1,0 +1,92 @@
+"""What the hub knows of one run: its state, its place in the journal, its open gates and calls."""
+
+from __future__ import annotations
+
+from ...protocol.lifecycle import ENDED, UNSTARTED, RunState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ...protocol.envelope import Envelope
+
+
+class Gate:
+    """One open interaction: what was asked (`payload` of the requested event), and whether an answer was taken."""
+
+    __slots__ = ("answered", "id", "payload", "permission", "timer")
+
+    def __init__(self, id: str, payload: Mapping[str, Any], permission: bool) -> None:
+        self.id = id
+        self.payload = payload
+        self.permission = permission
+        self.answered = False
+        self.timer: Any = None
+
+
+class Run:
+    """One admitted run. `state` is a word of `protocol.lifecycle`; `sequence` is that of the last event, 0 before.
+
+    `calls` holds `(state, payload of the requested event)` by call. `first` and `last` are journal positions of its first and newest event (-1 before); `strangers` are the positions
+    between them that belong to another run (only a pre-start terminal of a reservation can stand there).
+    """
+
+    __slots__ = (
+        "calls",
+        "first",
+        "gates",
+        "heads",
+        "id",
+        "last",
+        "order",
+        "payload_head",
+        "sequence",
+        "state",
+        "strangers",
+    )
+
+    def __init__(self, id: str, order: Envelope, reserved: bool) -> None:
+        self.id = id
+        self.order = order
+        self.state = RunState.QUEUED if reserved else RunState.ADMITTED
+        self.sequence = 0
+        self.first = -1
+        self.last = -1
+        self.strangers: list[int] = []
+        self.gates: dict[str, Gate] = {}
+        self.calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self.heads: dict[str, bytes] = {}
+        self.payload_head = b""
+
+    @property
+    def over(self) -> bool:
+        """Whether the run has its terminal."""
+        return self.state in ENDED
+
+    @property
+    def started(self) -> bool:
+        """Whether the run said `run.started`, and is not over."""
+        return self.state not in ENDED and self.state not in UNSTARTED
+
+    def position_after(self, sequence: int) -> int:
+        """Return the journal position that follows the event of this sequence (0: the run's start)."""
+        position = self.first + sequence
+        for stranger in self.strangers:
+            if stranger >= position:
+                break
+            position += 1
+        return position
+
+    def sequence_before(self, position: int) -> int:
+        """Return how many events of this run stand before a journal position."""
+        if self.first < 0 or position <= self.first:
+            return 0
+        strangers = sum(1 for stranger in self.strangers if stranger < position)
+        return min(position, self.last + 1) - self.first - strangers
+
+    def settle(self) -> None:
+        """Drop what only a live run needs; called at its terminal."""
+        self.gates.clear()
+        self.calls.clear()
+        self.heads.clear()

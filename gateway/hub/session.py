@@ -1,0 +1,247 @@
+"""One session: its address, its lifetime, and what both ports see of it. Admission, gates and documents stand beside it.
+
+To the adapter it is the `Outlet`; to the switch it is the place where a session's requests arrive.
+"""
+
+from __future__ import annotations
+
+from ...protocol import names
+from ...protocol.capability import refuse_feature
+from ...protocol.envelope import Envelope
+from ...protocol.errors import Refusal
+from .admission import promote
+from .answers import then
+from .document import state_document
+from .encode import EventEncoder
+from .gates import arm
+from .stream import EventStream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any
+
+    from ...adapters.base import Draft
+    from ...protocol.capability import Descriptor
+    from ...protocol.ids import Ids
+    from ...protocol.limits import Limits
+    from .journal import Journal
+    from .ports import AdapterSession, Answer, Reader
+    from .runs import Gate, Run
+    from .services import Services
+    from .subscription import Subscription
+
+OPENING = "opening"
+OPEN = "open"
+CLOSING = "closing"
+CLOSED = "closed"
+
+
+class Session:
+    """One session of one adapter. Made by the switch, which gives it its adapter session once that is open."""
+
+    def __init__(
+        self,
+        id: str,
+        adapter_name: str,
+        descriptor: Descriptor,
+        journal: Journal,
+        ids: Ids,
+        services: Services,
+        limits: Limits,
+        participant: str,
+    ) -> None:
+        self.session_id = id
+        self.adapter_name = adapter_name
+        self.descriptor = descriptor
+        self.participant = participant
+        self.services = services
+        self.limits = limits
+        self.ids = ids
+        self.created_s = services.clock() // 1000
+        self.phase = OPENING
+        self.broken: str | None = None
+        self.adapter: AdapterSession | None = None
+        self.settled: list[dict[str, Any]] = []
+        self.cursor = 0  # sequence of the session's last event, whichever run it belongs to
+        self._last_state: dict[str, Any] | None = None
+        self._ending: Answer[None] = None
+        self.stream = EventStream(
+            id,
+            EventEncoder(id, descriptor.revision),
+            journal,
+            limits,
+            ids,
+            services.clock,
+            self.note,
+            self._gate_opened,
+            self._run_ended,
+        )
+
+    # -- the adapter's side (Outlet) -----------------------------------------------------------------------------------
+
+    def publish(self, drafts: Sequence[Draft]) -> None:
+        """Publish events, in this turn (see `EventStream.publish`)."""
+        if self.phase != CLOSED:
+            self.stream.publish(drafts)
+
+    def failed(self, reason: str) -> None:
+        """The adapter's stream broke: end live runs as inferred failures, then the subscriptions."""
+        if self.broken is not None or self.phase == CLOSED:
+            return
+        self.broken = reason
+        self.end_runs("stream_failed", reason)
+        self.stream.finish(broke=True)
+
+    @property
+    def lag(self) -> int:
+        """How many events the slowest subscription is behind."""
+        return self.stream.lag
+
+    @property
+    def congested(self) -> bool:
+        """Whether a subscriber's sink takes nothing now."""
+        return self.stream.congested
+
+    def on_progress(self, callback: Callable[[], None]) -> None:
+        """Call back once, when a subscription has moved or ended."""
+        self.stream.watchers.append(callback)
+
+    def note(self, text: str) -> None:
+        """Say something on the diagnostics, with the session's name in front."""
+        self.services.note(f"session {self.session_id}: {text}")
+
+    # -- the switch's side ----------------------------------------------------------------------------------------------
+
+    def opened(self, adapter: AdapterSession) -> None:
+        """The adapter is open: requests are served from now on."""
+        self.adapter = adapter
+        self.phase = OPEN
+
+    def live(self) -> list[Run]:
+        """Return the runs that have no terminal yet, in order of admission."""
+        return [run for run in self.stream.runs.values() if not run.over]
+
+    def port(self) -> AdapterSession:
+        """Return the open adapter session. Raises `Refusal("session_closed")` on a session that is closed or closing."""
+        if self.phase != OPEN or self.adapter is None:
+            raise Refusal(names.SESSION_CLOSED, f"session {self.session_id} is {self.phase}")
+        return self.adapter
+
+    def check_scope(self, request: Envelope) -> None:
+        """Raise `Refusal("scope_mismatch")` unless every session and run that the request names is the addressed one."""
+        payload = request.payload
+        for name, said in (("envelope", request.session_id), ("payload", payload.get("session_id"))):
+            if said is not None and said != self.session_id:
+                raise Refusal(
+                    names.SCOPE_MISMATCH, f"the {name}'s session_id is not the addressed session {self.session_id}"
+                )
+        run = payload.get("run_id")
+        if run is not None and request.run_id is not None and run != request.run_id:
+            raise Refusal(names.SCOPE_MISMATCH, "run_id differs between the envelope and its payload")
+
+    def answer(self, request: Envelope, payload: Mapping[str, Any], run_id: str | None = None) -> Envelope:
+        """Return the response to a request of this session, under the revision that the request cited."""
+        return Envelope(
+            names.RESPONSE_OF[request.type],
+            self.services.responses.mint("oap-response"),
+            payload,
+            session_id=self.session_id,
+            run_id=run_id,
+            in_reply_to=request.id,
+            capability_revision=request.capability_revision,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return the state document; that of a closed session is the last one, with status `closed`."""
+        if self._last_state is not None:
+            return self._last_state
+        return state_document(self)
+
+    def models(self, allow: Collection[str]) -> Answer[Envelope]:
+        """Return the models catalog. Raises `Refusal` of the ladder of `models.list`."""
+        self._admit_catalog("models.list", allow)
+        return then(self.port().models(), lambda found: self._catalog(names.MODELS, "models.list", found))
+
+    def tools(self, allow: Collection[str]) -> Answer[Envelope]:
+        """Return the tool catalog. Raises `Refusal` of the ladder of `action.tools.list`."""
+        self._admit_catalog("action.tools.list", allow)
+        return then(self.port().tools(), lambda found: self._catalog(names.TOOLS, "action.tools.list", found))
+
+    def subscribe(self, reader: Reader, after: int | None, run_id: str | None) -> Subscription:
+        """Join the event stream (see `EventStream.subscribe`). Raises `Refusal`, also `session_closed`."""
+        if self.phase == CLOSED:
+            raise Refusal(names.SESSION_CLOSED, f"session {self.session_id} is closed")
+        return self.stream.subscribe(reader, after, run_id)
+
+    def close(self, insist: bool = False) -> Answer[None]:
+        """Close the session; closing twice succeeds. Raises `Refusal("run_active")` with a live run unless `insist`."""
+        if self.phase == CLOSED:
+            return None
+        if self.phase == CLOSING:
+            return self._ending
+        if (live := self.live()) and not insist:
+            raise Refusal(names.RUN_ACTIVE, f"run {live[0].id} is live; cancel it first", {"run_id": live[0].id})
+        if self.adapter is None:
+            self._closed()
+            return None
+        self.phase = CLOSING
+        self._ending = then(self.adapter.close(), lambda _: self._closed(), self._close_failed)
+        return self._ending
+
+    def end_runs(self, code: str, message: str) -> None:
+        """Give every live run its terminal: nobody will ever say how it ended (spec: envelopes 18)."""
+        error = {"code": code, "message": message[: self.limits.message_chars]}
+        for run in self.live():
+            self.stream.publish([(run.id, names.RUN_FAILED, {"error": error, "settled_by": "inferred"})])
+
+    # -- inside ---------------------------------------------------------------------------------------------------------
+
+    def _admit_catalog(self, key: str, allow: Collection[str]) -> None:
+        self.port()
+        if (refusal := refuse_feature(self.descriptor, key, allow)) is not None:
+            raise refusal
+
+    def _catalog(self, request_type: str, key: str, found: Mapping[str, Any] | None) -> Envelope:
+        if found is None:
+            details = {"feature": key, "reason": names.UNADVERTISED}
+            raise Refusal(names.UNSUPPORTED_FEATURE, f"this adapter has no catalog for {key}", details)
+        payload = {"session_id": self.session_id, **found}
+        if request_type == names.TOOLS and payload.get("tools") is None:
+            payload["tools"] = []
+        return Envelope(
+            names.RESPONSE_OF[request_type],
+            self.services.responses.mint("oap-response"),
+            payload,
+            session_id=self.session_id,
+            in_reply_to=self.services.requests.mint("oap-request"),
+            capability_revision=self.descriptor.revision,
+        )
+
+    def _gate_opened(self, run: Run, gate: Gate) -> None:
+        arm(self, run, gate)
+
+    def _run_ended(self, run: Run) -> None:
+        self.cursor = run.sequence
+        self.settled.append({"run_id": run.id, "sequence": run.sequence})
+        del self.settled[: -self.limits.runs_kept]
+        if self.phase == OPEN and self.broken is None:
+            promote(self)
+
+    def _close_failed(self, error: BaseException) -> BaseException:
+        self._closed()
+        return error
+
+    def _closed(self) -> None:
+        """Record the end: last state kept, subscribers told, everything else let go."""
+        if self.phase == CLOSED:
+            return
+        self.end_runs("session_closed", "the session was closed while the run was live")
+        last = state_document(self)
+        last.pop("active_runs", None)
+        last.pop("active_run_id", None)
+        self._last_state = {**last, "status": CLOSED}
+        self.phase = CLOSED
+        self.stream.finish()
+        self.adapter = None
+        self.services.closed(self)

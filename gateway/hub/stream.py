@@ -1,0 +1,268 @@
+"""The event stream of one session: publishing, the journal, and who reads it.
+
+Publishing, journalling and offering happen in one turn without an await (decision 9): order is program order, so replay
+and live leave no gap, and no lock exists.
+"""
+
+from __future__ import annotations
+
+from ...protocol import names
+from ...protocol.errors import Refusal, ReplayGap
+from ...protocol.lifecycle import IllegalMove, RunState
+from .encode import EventEncoder
+from .subscription import SessionEnded, Subscription
+from .tracking import closing, track
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Final
+
+    from ...adapters.base import Draft
+    from ...protocol.ids import Ids
+    from ...protocol.limits import Limits
+    from .journal import Entry, Journal
+    from .ports import Reader
+    from .runs import Gate, Run
+
+
+class EventStream:
+    """Runs, journal and subscriptions of one session. `runs` is in order of admission, ended runs included.
+
+    `opened` is told of each gate that opens, `ended` of each run that has its terminal once that is published.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        encoder: EventEncoder,
+        journal: Journal,
+        limits: Limits,
+        ids: Ids,
+        clock: Callable[[], int],
+        note: Callable[[str], None],
+        opened: Callable[[Run, Gate], None],
+        ended: Callable[[Run], None],
+    ) -> None:
+        self.session_id = session_id
+        self.journal = journal
+        self.runs: dict[str, Run] = {}
+        self.current: Run | None = None
+        self.idle: list[Subscription] = []
+        self.watchers: list[Callable[[], None]] = []
+        self.subscriptions: list[Subscription] = []
+        self._encoder = encoder
+        self._limits = limits
+        self._ids = ids
+        self._clock = clock
+        self._note = note
+        self._opened = opened
+        self._ended = ended
+        self._bound = min(limits.mailbox, journal.events)
+        self._judge_at = self._bound  # no caught-up subscription can be too far behind before the head is past this
+
+    # -- publishing ---------------------------------------------------------------------------------------------------
+
+    def publish(self, drafts: Sequence[Draft]) -> None:
+        """Give the drafts their sequences, encode, journal and offer them. What the lifecycle forbids is dropped, noted."""
+        entries: list[Entry] = []
+        ended: list[Run] = []
+        gates: list[tuple[Run, Gate]] = []
+        now = self._clock()
+        run: Run | None = None
+        for draft in drafts:
+            if run is None or run.id != draft[0]:
+                run = self.runs.get(draft[0])
+                if run is None:
+                    self._note(f"dropped {draft[1]} of unknown run {draft[0]!r}")
+                    continue
+            kind = draft[1]
+            if kind == names.CONTENT_DELTA and run.state == RunState.RUNNING:
+                self._append(run, draft, entries, now)
+            elif kind in names.TERMINALS and not run.over:
+                for open_draft in closing(run, kind):
+                    self._admit(run, open_draft, entries, now)
+                if self._admit(run, draft, entries, now):
+                    ended.append(run)
+            elif self._admit(run, draft, entries, now) and kind in _GATES:
+                gates.append((run, run.gates[draft[2]["interaction_id"]]))
+        if entries:
+            self._offer(entries, ended)
+        for run, gate in gates:
+            self._opened(run, gate)
+        for run in ended:
+            self._ended(run)
+
+    def _admit(self, run: Run, draft: Draft, entries: list[Entry], now: int) -> bool:
+        """Check one draft against the lifecycle and append it; False: dropped, and noted."""
+        kind, payload = draft[1], draft[2]
+        try:
+            track(run, kind, payload, self._limits.gates_per_run)
+        except IllegalMove as defect:
+            self._note(f"dropped {kind} of run {run.id}: {defect}")
+            return False
+        return self._append(run, draft, entries, now)
+
+    def _append(self, run: Run, draft: Draft, entries: list[Entry], now: int) -> bool:
+        ids = self._ids
+        ids.last += 1
+        extensions = draft[3] if len(draft) == 4 else None
+        sequence = run.sequence + 1
+        try:
+            event = self._encoder.event(run, draft[1], draft[2], extensions, ids.last, sequence, now)
+        except TypeError as error:
+            if draft[1] not in names.TERMINALS:
+                self._note(f"dropped {draft[1]} of run {run.id}: it has no JSON form ({error})")
+                return False
+            failed = {"error": {"code": names.INTERNAL, "message": "the outcome of the run has no JSON form"}}
+            run.state = RunState.FAILED
+            event = self._encoder.event(run, names.RUN_FAILED, failed, None, ids.last, sequence, now)
+        run.sequence = sequence
+        position = self.journal.head + len(entries)
+        if run.first < 0:
+            self._place(run, draft[1], position)
+        run.last = position
+        entries.append((sequence, event))
+        return True
+
+    def _place(self, run: Run, kind: str, position: int) -> None:
+        """A run's first event: it becomes current, unless that is a pre-start terminal beside a live run."""
+        run.first = position
+        current = self.current
+        if current is not None and not current.over and current is not run and kind in names.TERMINALS:
+            current.strangers.append(position)
+        else:
+            self.current = run
+
+    # -- readers ------------------------------------------------------------------------------------------------------
+
+    def _offer(self, entries: list[Entry], ended: list[Run]) -> None:
+        """Append; end who ends with these runs; wake who waits; judge; evict. In this order, in this turn."""
+        journal = self.journal
+        journal.append(entries)
+        if ended:
+            self._settle(ended)
+        if self.idle:
+            idle, self.idle = self.idle, []
+            for subscription in idle:
+                subscription.wake()
+        if journal.head > self._judge_at:
+            self._judge()
+        if self.subscriptions and (due := journal.due()) > journal.base:
+            for subscription in list(self.subscriptions):
+                if subscription.caught_up and subscription.position < due and subscription.lag:
+                    self._detach_late(subscription)
+        journal.trim()
+
+    def _settle(self, ended: list[Run]) -> None:
+        """Give the subscriptions of ended runs their end (spec: hub 5)."""
+        waiting = any(not run.over for run in self.runs.values())
+        for run in ended:
+            for subscription in self.subscriptions:
+                if subscription.end is None and (subscription.run is run or (subscription.run is None and not waiting)):
+                    subscription.end = run.last + 1
+            run.settle()
+
+    def _judge(self) -> None:
+        """Detach every reader that is too far behind; sinks are pumped before they are judged (decision 26)."""
+        lowest = head = self.journal.head
+        for subscription in list(self.subscriptions):
+            if not subscription.caught_up:
+                continue
+            if subscription.lag > self._bound and not self._detach_late(subscription):
+                lowest = min(lowest, subscription.position)
+            elif subscription.lag:
+                lowest = min(lowest, subscription.position)
+        self._judge_at = min(lowest, head) + self._bound
+
+    def _detach_late(self, subscription: Subscription) -> bool:
+        subscription.reader.drain(subscription)
+        if subscription.lag > self._bound or (subscription.lag and subscription.position < self.journal.due()):
+            subscription.overflow(self._bound)
+            self.detach(subscription)
+            return True
+        return False
+
+    def subscribe(self, reader: Reader, after: int | None, run_id: str | None) -> Subscription:
+        """Join, live (`after` None) or after a sequence of the current or named run (spec: hub 5, gap arithmetic).
+
+        A gap is not a refusal: the subscription is then over at once, with `ReplayGap`. Raises `Refusal` with
+        `no_run_to_resume`, `run_not_found`, `replay_cursor_future`. Call `start` on it once its reader can be told.
+        """
+        if after is None:
+            subscription = Subscription(self, reader, self.journal.head, None)
+            self.subscriptions.append(subscription)
+            return subscription
+        run = self.current if run_id is None else self.runs.get(run_id)
+        if run is None:
+            if run_id is not None:
+                raise Refusal(names.RUN_NOT_FOUND, f"this session has no run {run_id}", {"run_id": run_id})
+            raise Refusal(names.NO_RUN_TO_RESUME, "this session has had no run yet; subscribe without a cursor")
+        if after > run.sequence:
+            raise Refusal(
+                names.REPLAY_CURSOR_FUTURE,
+                f"run {run.id} has reached sequence {run.sequence}; {after} is not there yet",
+                {"run_id": run.id, "latest_available": run.sequence},
+            )
+        start = run.position_after(after) if run.first >= 0 else self.journal.head
+        subscription = Subscription(self, reader, start, run)
+        subscription.end = run.last + 1 if run.over else None
+        if start < self.journal.base and not (run.over and start > run.last):
+            subscription.outcome = self.gap(run, after)
+            subscription.end = start
+        self.subscriptions.append(subscription)
+        return subscription
+
+    def detach(self, subscription: Subscription) -> None:
+        """Forget a subscription; harmless to repeat."""
+        if subscription in self.subscriptions:
+            self.subscriptions.remove(subscription)
+        if subscription in self.idle:
+            self.idle.remove(subscription)
+        if self.watchers:
+            self.progressed()
+
+    def finish(self, broke: bool = False) -> None:
+        """End every subscription at the head: the session closed, or its stream broke."""
+        for subscription in list(self.subscriptions):
+            if broke:
+                subscription.broke()
+            else:
+                subscription.finish(SessionEnded("the session was closed"))
+        idle, self.idle = self.idle, []
+        for subscription in idle:
+            subscription.wake()
+
+    # -- positions ----------------------------------------------------------------------------------------------------
+
+    def run_at(self, position: int) -> Run | None:
+        """Return the run whose event stands at a position, or None."""
+        for run in reversed(self.runs.values()):
+            if 0 <= run.first <= position <= run.last and position not in run.strangers:
+                return run
+        return None
+
+    def gap(self, run: Run, after: int) -> ReplayGap:
+        """Return the gap of a cursor that is older than what is retained of a run."""
+        return ReplayGap(after, run.sequence_before(self.journal.base) + 1, run.sequence)
+
+    # -- pace ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def lag(self) -> int:
+        """How many events the slowest attached subscription is behind."""
+        return max((subscription.lag for subscription in self.subscriptions), default=0)
+
+    @property
+    def congested(self) -> bool:
+        """Whether a sink that had caught up takes nothing now."""
+        return any(subscription.caught_up and subscription.reader.blocked for subscription in self.subscriptions)
+
+    def progressed(self) -> None:
+        """Tell everyone who asked that a subscription has moved or ended."""
+        watchers, self.watchers = self.watchers, []
+        for watcher in watchers:
+            watcher()
+
+
+_GATES: Final = frozenset((names.PERMISSION_REQUESTED, names.INPUT_REQUESTED))

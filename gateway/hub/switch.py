@@ -1,0 +1,284 @@
+"""The switch: adapters by name, sessions by id, and the twelve operations as plain functions (spec: hub 2 to 6).
+
+Values in, values out; what must wait returns a Future; a refusal is raised. It knows no door and no harness: doors call
+these methods, adapters stand behind the port. Requests arrive here already past the request gate (`protocol.gate`).
+"""
+
+from __future__ import annotations
+
+from ...protocol import names
+from ...protocol.capability import Descriptor, refuse_feature, refuse_stale
+from ...protocol.controls import refuse_attachments
+from ...protocol.envelope import Envelope
+from ...protocol.errors import HarnessFault, Refusal
+from ...protocol.limits import Limits
+from . import admission, gates
+from .answers import then
+from .journal import MemoryJournal
+from .services import Services
+from .session import CLOSED, OPENING, Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any, Final
+
+    from .journal import Journal
+    from .ports import Adapter, AdapterSession, Answer, Reader
+    from .subscription import Subscription
+
+SUBSCRIBE: Final = "session.open.subscribe"
+ATTACH: Final = "action.tool_sources.attach"
+_UNSERVED: Final[Mapping[str, str]] = {
+    "tools": "action.tools.provide",
+    "message": "session.open.message",
+    "recovery": "run.resume",
+}
+"""Members of an open that no adapter serves yet, with the feature that the refusal names."""
+
+
+def no_attachments(attachments: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Resolve wire attachments where nothing is configured: each is passed on as it came."""
+    return list(attachments)
+
+
+class Switch:
+    """All adapters and sessions of one gateway. `participant` is who opens sessions (spec: hub 3)."""
+
+    def __init__(
+        self,
+        adapters: Mapping[str, Adapter],
+        limits: Limits,
+        participant: str = "user",
+        note: Callable[[str], None] = lambda text: None,
+        attachments: Callable[[Sequence[Mapping[str, Any]]], list[Mapping[str, Any]]] = no_attachments,
+        journal: Callable[[int, int], Journal] = MemoryJournal,
+        services: Services | None = None,
+    ) -> None:
+        self.adapters = dict(sorted(adapters.items()))
+        self.limits = limits
+        self.participant = participant
+        self.services = services or Services(note, self._session_closed)
+        self.services.closed = self._session_closed
+        self.table: dict[str, Session] = {}
+        self._closed: dict[str, None] = {}  # closed sessions, oldest first
+        self._open_count = 0
+        self._resolve_attachments = attachments
+        self._journal = journal
+
+    # -- adapters -------------------------------------------------------------------------------------------------------
+
+    def listing(self) -> dict[str, Any]:
+        """Return the adapters, each probed; one that fails is listed with its error (spec: stdio 4.1)."""
+        entries: list[dict[str, Any]] = []
+        for name, adapter in self.adapters.items():
+            try:
+                revision, capabilities = adapter.describe()
+            except Exception as error:
+                entries.append({"name": name, "error": self._bounded(error)})
+            else:
+                entries.append({"name": name, "capability_revision": revision, "capabilities": capabilities})
+        return {"adapters": entries}
+
+    def capabilities(self, adapter_name: str) -> Envelope:
+        """Return the `capabilities.response` of one adapter. Raises `unknown_adapter`, `probe_failed`."""
+        descriptor = self._probe(adapter_name)
+        return Envelope(
+            names.RESPONSE_OF[names.CAPABILITIES],
+            self.services.responses.mint("oap-response"),
+            descriptor.payload,
+            in_reply_to=self.services.requests.mint("oap-request"),
+            capability_revision=descriptor.revision,
+        )
+
+    # -- sessions -------------------------------------------------------------------------------------------------------
+
+    def open(self, adapter_name: str, request: Envelope) -> Answer[Envelope]:
+        """Open a session and answer with its state document (spec: hub 3 and 6)."""
+        descriptor = self._probe(adapter_name)
+        payload = request.payload
+        gated = bool(payload.get("tool_sources") or payload.get("subscribe"))
+        self._check_open(payload, descriptor, request.capability_revision, gated)
+        if payload.get("tool_sources"):
+            payload = {**payload, "tool_sources": self._resolve_attachments(payload["tool_sources"])}
+        adapter = self.adapters[adapter_name]
+        session = self._reserve(adapter_name, adapter, descriptor, payload.get("session_id"))
+        order = Envelope(
+            names.OPEN,
+            request.id,
+            {**payload, "session_id": session.session_id},
+            session_id=session.session_id,
+            capability_revision=request.capability_revision,
+        )
+
+        def opened(port: AdapterSession) -> Envelope:
+            session.opened(port)
+            response = session.answer(request, session.state())
+            if gated:
+                response.capability_revision = descriptor.revision
+            return response
+
+        def failed(error: BaseException) -> BaseException:
+            self._forget(session)
+            return _open_refusal(error)
+
+        try:
+            return then(adapter.open(order, session), opened, failed)
+        except Exception as error:
+            raise failed(error) from error
+
+    def sessions(self) -> dict[str, Any]:
+        """Return the listing, sorted by id; closed sessions stay with their last state (spec: stdio 4.2)."""
+        entries: list[dict[str, Any]] = []
+        for id in sorted(self.table):
+            session = self.table[id]
+            if session.phase == OPENING:
+                continue
+            entry: dict[str, Any] = {"session_id": id, "adapter": session.adapter_name}
+            try:
+                state = session.state()
+            except Exception as error:
+                self.services.note(f"session {id}: its state could not be read: {self._bounded(error)}")
+                state = {"status": "error"}
+            entry.update((name, state[name]) for name in ("status", "active_run_id", "active_runs") if name in state)
+            entry["created_at"] = _rfc3339(session.created_s)
+            entries.append(entry)
+        return {"sessions": entries}
+
+    def session(self, session_id: str) -> Session:
+        """Return an open or closed session. Raises `Refusal("unknown_session")`."""
+        session = self.table.get(session_id)
+        if session is None or session.phase == OPENING:
+            raise Refusal(names.UNKNOWN_SESSION, f"no session {session_id} is known")
+        return session
+
+    def state(self, session_id: str) -> Envelope:
+        """Return the `session.state.response`; it succeeds on a closed session too."""
+        session = self.session(session_id)
+        return Envelope(
+            names.RESPONSE_OF[names.STATE],
+            self.services.responses.mint("oap-response"),
+            session.state(),
+            session_id=session_id,
+            in_reply_to=self.services.requests.mint("oap-request"),
+        )
+
+    def models(self, session_id: str, allow: Collection[str] = ()) -> Answer[Envelope]:
+        """Return the `models.response` of a session."""
+        return self.session(session_id).models(allow)
+
+    def tools(self, session_id: str, allow: Collection[str] = ()) -> Answer[Envelope]:
+        """Return the `action.tools.list.response` of a session."""
+        return self.session(session_id).tools(allow)
+
+    def submit(self, session_id: str, request: Envelope) -> Answer[Envelope]:
+        """Submit a message (see `admission.submit`)."""
+        return admission.submit(self.session(session_id), request)
+
+    def resolve(self, session_id: str, request: Envelope) -> Answer[Envelope]:
+        """Answer an open gate (see `gates.resolve`)."""
+        return gates.resolve(self.session(session_id), request)
+
+    def cancel(self, session_id: str, request: Envelope) -> Answer[Envelope]:
+        """Cancel a run (see `admission.cancel`)."""
+        return admission.cancel(self.session(session_id), request)
+
+    def close(self, session_id: str) -> Answer[None]:
+        """Close a session; closing a closed one succeeds. Raises `Refusal("run_active")`."""
+        return self.session(session_id).close()
+
+    def subscribe(self, session_id: str, reader: Reader, after: int | None, run_id: str | None) -> Subscription:
+        """Join a session's events (see `EventStream.subscribe`)."""
+        return self.session(session_id).subscribe(reader, after, run_id)
+
+    def unclosed(self) -> list[Session]:
+        """Return every session that is not closed, for the sweep."""
+        return [session for session in self.table.values() if session.phase != CLOSED]
+
+    # -- inside ---------------------------------------------------------------------------------------------------------
+
+    def _probe(self, adapter_name: str) -> Descriptor:
+        adapter = self.adapters.get(adapter_name)
+        if adapter is None:
+            known = ", ".join(self.adapters) or "none"
+            raise Refusal(names.UNKNOWN_ADAPTER, f"no adapter is named {adapter_name[:80]!r}; there are: {known}")
+        try:
+            return Descriptor(*adapter.describe())
+        except Exception as error:
+            raise Refusal(names.PROBE_FAILED, self._bounded(error)) from error
+
+    def _check_open(self, payload: Mapping[str, Any], descriptor: Descriptor, cited: str | None, gated: bool) -> None:
+        """Refuse what this open asks for and the adapter does not offer (spec: hub 6, steps 2 to 4)."""
+        allow = payload.get("allow_degraded_features", ())
+        if gated and (stale := refuse_stale(descriptor, cited)) is not None:
+            raise stale
+        for member, feature in _UNSERVED.items():
+            if payload.get(member):
+                details = {"feature": feature, "reason": names.UNADVERTISED}
+                raise Refusal(names.UNSUPPORTED_FEATURE, f"{member} on open is not served", details)
+        if names.EXTENSION in payload.get("metadata", ()):
+            details = {"feature": "session.resume", "reason": names.UNADVERTISED}
+            raise Refusal(names.UNSUPPORTED_FEATURE, f"metadata {names.EXTENSION} is not served", details)
+        refusal = refuse_attachments(payload, descriptor) if payload.get("tool_sources") else None
+        if refusal is None and payload.get("subscribe"):
+            refusal = refuse_feature(descriptor, SUBSCRIBE, allow)
+        if refusal is not None:
+            raise refusal
+
+    def _reserve(self, name: str, adapter: Adapter, descriptor: Descriptor, named: str | None) -> Session:
+        """Take an id and a place in the table before the adapter is asked, so that two opens cannot share one."""
+        if self._open_count >= self.limits.max_sessions:
+            raise Refusal(
+                names.BUSY,
+                f"{self._open_count} sessions are open, the most allowed; close one and send this request again",
+            )
+        if named is not None and named in self.table:
+            raise Refusal(names.SESSION_EXISTS, f"session {named[:80]} exists already")
+        id = named
+        while id is None or (named is None and id in self.table):
+            id = adapter.ids.mint("session")
+        session = Session(
+            id,
+            name,
+            descriptor,
+            self._journal(*adapter.journal()),
+            adapter.ids,
+            self.services,
+            self.limits,
+            self.participant,
+        )
+        self.table[id] = session
+        self._open_count += 1
+        return session
+
+    def _forget(self, session: Session) -> None:
+        """An open that failed leaves nothing behind."""
+        if self.table.pop(session.session_id, None) is not None:
+            self._open_count -= 1
+
+    def _session_closed(self, session: Session) -> None:
+        self._open_count -= 1
+        self._closed[session.session_id] = None
+        while len(self._closed) > self.limits.closed_sessions_kept:
+            oldest = next(iter(self._closed))
+            del self._closed[oldest]
+            del self.table[oldest]
+
+    def _bounded(self, error: BaseException) -> str:
+        text = str(error) or type(error).__name__
+        most = self.limits.message_chars
+        return text if len(text) <= most else text[:most] + "…"
+
+
+def _open_refusal(error: BaseException) -> BaseException:
+    """Turn what an adapter's open raised into a refusal; a refusal keeps its own code (spec: stdio 4.3)."""
+    if isinstance(error, Refusal) or not isinstance(error, Exception):
+        return error
+    details = {"cause": error.code} if isinstance(error, HarnessFault) else None
+    return Refusal(names.OPEN_FAILED, str(error) or type(error).__name__, details)
+
+
+def _rfc3339(seconds: int) -> str:
+    from time import gmtime, strftime
+
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(seconds))

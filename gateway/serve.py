@@ -1,0 +1,113 @@
+"""`serve --stdio`, wired: about ten objects, by hand. Descriptors first, then the configuration, then the loop."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..protocol.errors import ConfigError
+from .drive.stdio_fds import take_stdio
+from .shutdown import catch_early, leave, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, NoReturn
+
+    from ..protocol.limits import Limits
+    from .cli import ServeOptions
+    from .config import Config
+    from .hub.switch import Switch
+
+
+def serve_stdio(options: ServeOptions) -> NoReturn:
+    """Serve until the host ends, then leave with the exit code of spec stdio 10."""
+    early = catch_early()
+    reader, writer = take_stdio()
+    bytes(8 << 20)  # glibc: freeing one mapped block raises its mmap and trim thresholds, once; costs one page fault
+    try:
+        config = _configuration(options)
+        switch = make_switch(config)
+    except ConfigError as error:
+        say(str(error))
+        sys.exit(1)
+    leave(_run(switch, config.limits, reader, writer, early, options.log_level))
+
+
+def make_switch(config: Config) -> Switch:
+    """Return the switch of a configuration, with its adapters. Raises `ConfigError`."""
+    from .hub.switch import Switch
+    from .registry import Registry
+    from .tool_sources import resolve_attachments
+
+    def attachments(asked: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        return [
+            {
+                **source.published,
+                **({"command": source.command, "args": list(source.args)} if source.command is not None else {}),
+                "environment": source.environment,
+            }
+            for source in resolve_attachments(asked, config.tool_sources, os.environ)
+        ]
+
+    return Switch(Registry.of(config), config.limits, note=note, attachments=attachments)
+
+
+def note(text: str) -> None:
+    """Log one bounded line of diagnostics."""
+    import logging
+
+    logging.getLogger("trunkline").warning("%s", text[:2000])
+
+
+def _configuration(options: ServeOptions) -> Config:
+    from .config import default_config, read_config
+
+    config = default_config() if options.config is None else read_config(options.config)
+    if options.frame_limit is not None:
+        config.limits = config.limits.replace(frame_bytes=options.frame_limit)
+    return config
+
+
+def _run(
+    switch: Switch, limits: Limits, reader: int, writer: int, early: Sequence[int], log_level: str
+) -> Sequence[str]:
+    import asyncio
+
+    from .stdio.server import Server, banner
+
+    _log(log_level)
+    name, factory = _loop_factory()
+
+    async def main() -> list[str]:
+        server = Server(switch, limits, reader, writer, early)
+        sys.stderr.write(banner(list(switch.adapters), name))
+        return await server.run()
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        troubles = runner.run(main())
+        leave(troubles)
+
+
+def _log(level: str) -> None:
+    import logging
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("trunkline: %(levelname)s: %(message)s"))
+    logger = logging.getLogger("trunkline")
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+    logger.propagate = False
+    logging.raiseExceptions = False  # a stderr that is gone must not end a session
+
+
+def _loop_factory() -> tuple[str, Any]:
+    """Return the event loop's name and factory: uvloop where it is there, unless `TRUNKLINE_LOOP=asyncio`."""
+    if os.environ.get("TRUNKLINE_LOOP", "") != "asyncio":
+        try:
+            import uvloop
+        except ImportError:
+            pass
+        else:
+            return "uvloop", uvloop.new_event_loop
+    return "asyncio", None

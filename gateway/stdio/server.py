@@ -1,0 +1,150 @@
+"""`serve --stdio` on the process's own descriptors: the only part of the stdio door that knows a loop.
+
+It runs until one of the triggers of spec stdio 10, then goes through the shutdown stages, each within its window, and
+sweeps the sessions on every path. The result is what the exit needs: nothing, or the texts of what went wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from time import monotonic
+
+from ..drive.pipes import Sink, Source
+from ..sweep import sweep
+from .door import Door
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ...protocol.limits import Limits
+    from ..hub.switch import Switch
+
+
+class Server:
+    """One stdio session from the first byte to the sweep. `early` holds signals that came before the loop."""
+
+    def __init__(self, switch: Switch, limits: Limits, reader: int, writer: int, early: Sequence[int] = ()) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._limits = limits
+        self._switch = switch
+        self._changed = asyncio.Event()
+        self._signals = list(early)
+        self._failure: str | None = None
+        self.sink = Sink(self._loop, writer, self._drained, self._write_failed)
+        self.source = Source(self._loop, reader, self._data, self._read_failed)
+        self.door = Door(
+            switch, limits, self.sink, self._loop.call_soon, self.source.pause, self.source.resume, self._changed.set
+        )
+        self.troubles: list[str] = []
+
+    async def run(self, first: Sequence[bytes] = (), rest: bytes = b"") -> list[str]:
+        """Serve until the end and return its troubles. `first` are chunks that were read before the loop existed;
+        `rest` is output that could not be written then."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._handle(number)
+        try:
+            if rest:
+                self.sink.send(rest)
+            for chunk in first:
+                self.door.feed(chunk)
+            if not self._over():
+                self.source.resume()
+            await self._until(self._over)
+            self.source.pause()
+            if len(self._signals) < 2:
+                await self._finish_lines()
+        finally:
+            self.door.stop()
+            await self._sweep()
+        return self.troubles
+
+    # -- triggers -----------------------------------------------------------------------------------------------------
+
+    def _handle(self, number: signal.Signals) -> None:
+        def received() -> None:
+            self._signals.append(number)
+            self._changed.set()
+
+        try:
+            self._loop.add_signal_handler(number, received)
+        except NotImplementedError:  # the Windows loop has no signal handlers: Ctrl-C interrupts the run
+            signal.signal(number, lambda *_: self._loop.call_soon_threadsafe(received))
+
+    def _over(self) -> bool:
+        door = self.door
+        return bool(self._signals or self._failure or door.defect or door.ended)
+
+    def _data(self, chunk: bytes) -> None:
+        self.door.feed(chunk)
+
+    def _drained(self) -> None:
+        self.door.drained()
+        self._changed.set()
+
+    def _read_failed(self, error: OSError) -> None:
+        self._fail(f"the input could not be read: {error.strerror or error}")
+
+    def _write_failed(self, error: OSError) -> None:
+        self._fail(f"the output could not be written: {error.strerror or error}")
+
+    def _fail(self, text: str) -> None:
+        self._failure = self._failure or text
+        self._changed.set()
+
+    # -- stages -------------------------------------------------------------------------------------------------------
+
+    async def _finish_lines(self) -> None:
+        """Stages 1 to 4: serve what was read, let admitted ops answer, write what is queued."""
+        door = self.door
+        if self._failure is None:
+            if door.defect is None:
+                await self._stage("requests were still waiting", lambda: door.unserved == door.admission.held)
+            door.stop()
+            await self._stage("operations did not finish", lambda: door.idle)
+            await self._stage("the host does not read its output", lambda: door.writer.flush())
+        if door.defect is not None:
+            self.troubles.append(door.defect)
+        if self._failure is not None:
+            self.troubles.append(self._failure)
+        if (count := door.unserved) > 0:
+            self.troubles.append(f"{count} requests were dropped unserved; they may be sent again")
+
+    async def _stage(self, stuck: str, done: Callable[[], bool]) -> None:
+        """Give one stage its window; a second signal ends it at once."""
+        if not await self._until(
+            lambda: done() or self._failure is not None or len(self._signals) > 1, self._limits.window_s
+        ):
+            self.troubles.append(f"shutdown stalled: {stuck}")
+
+    async def _until(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Wait until something is so, or for some seconds; tell whether it is."""
+        deadline = None if seconds is None else monotonic() + seconds
+        while not done():
+            self._changed.clear()
+            left = None if deadline is None else deadline - monotonic()
+            if left is not None and left <= 0:
+                return False
+            try:
+                async with asyncio.timeout(left):
+                    await self._changed.wait()
+            except TimeoutError:
+                return done()
+        return True
+
+    async def _sweep(self) -> None:
+        troubles = await sweep(self._switch)
+        if troubles:
+            self.troubles.append(f"sessions did not close: {'; '.join(troubles)}")
+        self.source.close()
+        self.sink.close()
+
+
+def banner(adapters: Sequence[str], loop: str) -> str:
+    """Return the lines that say what runs: version, twin in use, loop, adapters (decision 24)."""
+    from ...framing import IMPLEMENTATION
+    from ..version import VERSION
+
+    return f"trunkline {VERSION} ({IMPLEMENTATION}, {loop}, pid {os.getpid()}): serving stdio; adapters: {', '.join(adapters)}\n"

@@ -1,0 +1,74 @@
+"""Closing everything, on every way out (spec: hub 8). Live runs are cancelled first; what does not close is named."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+
+from ..protocol import names
+from ..protocol.envelope import Envelope
+from ..protocol.errors import Refusal
+from .hub.admission import cancel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from .hub.session import Session
+    from .hub.switch import Switch
+
+POLL_S: Final = 0.005
+"""How often a run that was cancelled is looked at; only while closing."""
+
+
+async def sweep(switch: Switch, seconds: float | None = None) -> list[str]:
+    """Close every session within `seconds` in all (None: `Limits.sweep_s`); return a text for each that did not."""
+    deadline = monotonic() + (switch.limits.sweep_s if seconds is None else seconds)
+    troubles: list[str] = []
+    tasks: dict[asyncio.Task[None], Session] = {}
+    for session in switch.unclosed():
+        try:
+            answer = session.close()
+        except Refusal:
+            tasks[asyncio.ensure_future(_close(session, deadline))] = session
+        except Exception as error:
+            troubles.append(f"{session.session_id}: {error}")
+        else:
+            if answer is not None:
+                tasks[asyncio.ensure_future(_wait(answer))] = session
+    if tasks:
+        done, stuck = await asyncio.wait(tasks, timeout=max(0.0, deadline - monotonic()))
+        for task in done:
+            if (fault := task.exception()) is not None:
+                troubles.append(f"{tasks[task].session_id}: {fault}")
+        for task in stuck:
+            task.cancel()
+            troubles.append(f"{tasks[task].session_id}: did not close in time")
+    return troubles
+
+
+async def _wait(answer: asyncio.Future[None]) -> None:
+    await asyncio.shield(answer)
+
+
+async def _close(session: Session, deadline: float) -> None:
+    """Cancel the live runs, give their terminals half of the time that is left, then close in any case."""
+    half = monotonic() + (deadline - monotonic()) / 2
+    for run in reversed(session.live()):
+        payload = {"session_id": session.session_id, "run_id": run.id, "reason": "the gateway is closing"}
+        request = Envelope(
+            names.CANCEL,
+            session.services.requests.mint("oap-request"),
+            payload,
+            session_id=session.session_id,
+            run_id=run.id,
+        )
+        try:
+            cancel(session, request)
+        except Refusal:
+            continue
+    while session.live() and monotonic() < half:
+        await asyncio.sleep(POLL_S)
+    answer = session.close(insist=True)
+    if answer is not None:
+        await asyncio.shield(answer)
