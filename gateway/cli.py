@@ -59,7 +59,7 @@ LEVELS: Final = ("error", "warning", "info", "debug")
 SERVE_FLAGS: Final = ("--config", "--frame-limit", "--log-level", "--addr")
 
 
-class Usage(Exception):
+class UsageError(Exception):
     """The command line cannot be understood; the text says why."""
 
 
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _print(SERVE_HELP)
     try:
         options = serve_options(rest)
-    except Usage as fault:
+    except UsageError as fault:
         say(f"{fault}; see trunkline serve --help")
         sys.exit(1)
     from .serve import serve_stdio
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def serve_options(words: Sequence[str]) -> ServeOptions:
-    """Read the options of `serve`. Raises `Usage`; `--addr` beside `--stdio` and any positional argument are wrong."""
+    """Read the options of `serve`. Raises `UsageError`; `--addr` beside `--stdio` and any positional argument are wrong."""
     options = ServeOptions()
     found: dict[str, str] = {}
     stdio = False
@@ -116,24 +116,24 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
         elif name in SERVE_FLAGS:
             if not equals:
                 if not left:
-                    raise Usage(f"{name} needs a value")
+                    raise UsageError(f"{name} needs a value")
                 value = left.pop(0)
             if name in found:
-                raise Usage(f"{name} is given twice")
+                raise UsageError(f"{name} is given twice")
             found[name] = value
         elif word.startswith("-"):
-            raise Usage(f"unknown option {word}")
+            raise UsageError(f"unknown option {word}")
         else:
-            raise Usage(f"unexpected argument {word!r}")
+            raise UsageError(f"unexpected argument {word!r}")
     if not stdio:
-        raise Usage("only serve --stdio is served by this version; add --stdio")
+        raise UsageError("only serve --stdio is served by this version; add --stdio")
     if "--addr" in found:
-        raise Usage("--stdio and --addr exclude each other")
+        raise UsageError("--stdio and --addr exclude each other")
     options.config = found.get("--config")
     options.frame_limit = _frame_limit(found.get("--frame-limit"))
     options.log_level = found.get("--log-level", options.log_level)
     if options.log_level not in LEVELS:
-        raise Usage(f"--log-level must be one of {', '.join(LEVELS)}")
+        raise UsageError(f"--log-level must be one of {', '.join(LEVELS)}")
     return options
 
 
@@ -143,9 +143,9 @@ def _frame_limit(text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise Usage("--frame-limit must be a whole number of bytes")
+        raise UsageError("--frame-limit must be a whole number of bytes")
     if int(text) < SMALLEST_FRAME_BYTES:
-        raise Usage(f"--frame-limit must be at least {SMALLEST_FRAME_BYTES} bytes")
+        raise UsageError(f"--frame-limit must be at least {SMALLEST_FRAME_BYTES} bytes")
     return int(text)
 
 

@@ -8,9 +8,9 @@ from .config import MEMORY, SYNTHETIC, Config, default_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..protocol.limits import Limits
     from .config import AdapterEntry
     from .hub.ports import Adapter
-    from ..protocol.limits import Limits
 
 
 class Registry(dict[str, "Adapter"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from time import monotonic
 
 from ..protocol import names
@@ -12,13 +13,8 @@ from .hub.admission import cancel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
     from .hub.session import Session
     from .hub.switch import Switch
-
-POLL_S: Final = 0.005
-"""How often a run that was cancelled is looked at; only while closing."""
 
 
 async def sweep(switch: Switch, seconds: float | None = None) -> list[str]:
@@ -38,9 +34,8 @@ async def sweep(switch: Switch, seconds: float | None = None) -> list[str]:
                 tasks[asyncio.ensure_future(_wait(answer))] = session
     if tasks:
         done, stuck = await asyncio.wait(tasks, timeout=max(0.0, deadline - monotonic()))
-        for task in done:
-            if (fault := task.exception()) is not None:
-                troubles.append(f"{tasks[task].session_id}: {fault}")
+        faults = ((tasks[task], task.exception()) for task in done)
+        troubles += [f"{session.session_id}: {fault}" for session, fault in faults if fault is not None]
         for task in stuck:
             task.cancel()
             troubles.append(f"{tasks[task].session_id}: did not close in time")
@@ -67,8 +62,9 @@ async def _close(session: Session, deadline: float) -> None:
             cancel(session, request)
         except Refusal:
             continue
-    while session.live() and monotonic() < half:
-        await asyncio.sleep(POLL_S)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(half - monotonic()):
+            await session.settled_down()
     answer = session.close(insist=True)
     if answer is not None:
         await asyncio.shield(answer)

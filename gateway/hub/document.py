@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def state_document(session: Session) -> dict[str, Any]:
-    """Return the document: status, the nonterminal runs in order of admission, what has settled, the adapter's facts."""
+    """Return the document: status, nonterminal runs in order of admission, what has settled, the adapter's facts."""
     live = session.live()
     status = session_status(((run.state, bool(run.gates)) for run in live), failed=session.broken is not None)
     document: dict[str, Any] = {"session_id": session.session_id, "status": status}

@@ -69,7 +69,7 @@ def arm(session: Session, run: Run, gate: Gate) -> None:
 
 
 def _expire(session: Session, run: Run, gate: Gate, seconds: float) -> None:
-    """The deadline passed: deny through an offered option, or cancel the question; the run goes on as the harness does."""
+    """The deadline passed: deny through an offered option, or cancel the question; the harness decides what follows."""
     if gate.answered or gate.id not in run.gates or session.adapter is None:
         return
     reason = f"nobody answered within {seconds:g} s"

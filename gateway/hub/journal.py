@@ -26,28 +26,22 @@ class Journal(Protocol):
     @property
     def base(self) -> int:
         """The oldest retained position; equal to `head` when nothing is retained."""
-        ...
 
     @property
     def head(self) -> int:
         """The position after the newest event."""
-        ...
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Add events at the head. Nothing is evicted yet: `trim` does that, once the readers were judged."""
-        ...
 
     def read(self, start: int, stop: int) -> list[Entry]:
         """Return the retained events of positions `start` to `stop - 1`; `start` must not be below `base`."""
-        ...
 
     def due(self) -> int:
         """Return the position up to which `trim` would evict; `base` where nothing is due."""
-        ...
 
     def trim(self) -> None:
         """Evict what is due."""
-        ...
 
 
 class MemoryJournal:

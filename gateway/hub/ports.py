@@ -31,25 +31,20 @@ class Outlet(Protocol):
 
     def publish(self, drafts: Sequence[Draft]) -> None:
         """Publish events in order, in this turn. Drafts of an ended or unknown run are dropped and noted."""
-        ...
 
     def failed(self, reason: str) -> None:
         """The stream itself broke: live runs end as failed (inferred) and subscribers get `oap-stream-failed`."""
-        ...
 
     @property
     def lag(self) -> int:
         """How many events the slowest attached subscription is behind; 0 with none."""
-        ...
 
     @property
     def congested(self) -> bool:
         """Whether a subscriber's sink takes nothing at this moment."""
-        ...
 
     def on_progress(self, callback: Callable[[], None]) -> None:
         """Call back once, when a subscription has moved or ended."""
-        ...
 
 
 class AdapterSession(Protocol):
@@ -57,35 +52,27 @@ class AdapterSession(Protocol):
 
     def prepare(self, run_id: str) -> None:
         """Mint now what this run will need; called between the run's id and its messages' (spec: hub 9.2)."""
-        ...
 
     def submit(self, request: Envelope) -> Answer[None]:
         """Start the run `request.run_id`; its message ids are filled in. Raises `Refusal`; then the run never was."""
-        ...
 
     def resolve(self, request: Envelope) -> Answer[None]:
         """Hand over the answer to an open gate (already checked); the adapter publishes what follows from it."""
-        ...
 
     def cancel(self, request: Envelope) -> Answer[None]:
         """Stop the live run `request.run_id`; the adapter publishes its terminal when that is true."""
-        ...
 
     def models(self) -> Answer[Mapping[str, Any] | None]:
         """Return the catalog payload without `session_id`; None: there is none."""
-        ...
 
     def tools(self) -> Answer[Mapping[str, Any] | None]:
         """Return the tool catalog payload without `session_id`; None: there is none."""
-        ...
 
     def facts(self) -> Mapping[str, Any]:
         """Return members for the state document: `current_model_id`, `sources`, `metadata`."""
-        ...
 
     def close(self) -> Answer[None]:
         """End the session and everything it started; called once, also with a live run when the sweep insists."""
-        ...
 
 
 class Adapter(Protocol):
@@ -95,15 +82,12 @@ class Adapter(Protocol):
 
     def describe(self) -> tuple[str, Mapping[str, Any]]:
         """Return `(capability_revision, descriptor payload)`. May raise: the listing then shows the error."""
-        ...
 
     def journal(self) -> tuple[int, int]:
         """Return the journal bound of one session: events, bytes."""
-        ...
 
     def open(self, request: Envelope, outlet: Outlet) -> Answer[AdapterSession]:
         """Open a session; `outlet.session_id` is its id. Raises `Refusal` or `HarnessFault`."""
-        ...
 
 
 class Reader(Protocol):
@@ -112,12 +96,9 @@ class Reader(Protocol):
     @property
     def blocked(self) -> bool:
         """Whether the reader's sink takes nothing now."""
-        ...
 
     def ready(self, subscription: Subscription) -> None:
         """There is something to take, or the end. Called at most once until the subscription was drained."""
-        ...
 
     def drain(self, subscription: Subscription) -> None:
         """Take now whatever the sink accepts, because the subscription is about to be judged as too far behind."""
-        ...

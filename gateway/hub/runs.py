@@ -28,8 +28,9 @@ class Gate:
 class Run:
     """One admitted run. `state` is a word of `protocol.lifecycle`; `sequence` is that of the last event, 0 before.
 
-    `calls` holds `(state, payload of the requested event)` by call. `first` and `last` are journal positions of its first and newest event (-1 before); `strangers` are the positions
-    between them that belong to another run (only a pre-start terminal of a reservation can stand there).
+    `calls` holds `(state, payload of the requested event)` by call. `first` and `last` are the journal positions of the
+    run's first and newest event (-1 before); `strangers` are the positions between them that belong to another run
+    (only a pre-start terminal of a reservation can stand there).
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""What the switch lends to every session: clock, timers, counters, diagnostics. Plain callables, so the hub needs no loop."""
+"""What the switch lends to every session: clock, timers, counters, diagnostics; plain callables, so without a loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class Timer(Protocol):
 
     def cancel(self) -> None:
         """Call it off; harmless to repeat."""
-        ...
 
 
 def now_ms() -> int:
@@ -30,7 +29,7 @@ def now_ms() -> int:
 
 
 class Services:
-    """`clock` is in milliseconds; `later(seconds, call)` returns a `Timer`; `note` takes one bounded line of diagnostics.
+    """`clock` is in milliseconds; `later(seconds, call)` returns a `Timer`; `note` takes one bounded line.
 
     `responses` and `requests` number the envelopes that the hub itself mints.
     """

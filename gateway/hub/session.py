@@ -1,4 +1,4 @@
-"""One session: its address, its lifetime, and what both ports see of it. Admission, gates and documents stand beside it.
+"""One session: its address, its lifetime, and what both ports see of it. Admission and gates stand beside it.
 
 To the adapter it is the `Outlet`; to the switch it is the place where a session's requests arrive.
 """
@@ -18,6 +18,7 @@ from .stream import EventStream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import Future
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
@@ -63,9 +64,9 @@ class Session:
         self.broken: str | None = None
         self.adapter: AdapterSession | None = None
         self.settled: list[dict[str, Any]] = []
-        self.cursor = 0  # sequence of the session's last event, whichever run it belongs to
         self._last_state: dict[str, Any] | None = None
         self._ending: Answer[None] = None
+        self._quiet: Future[None] | None = None
         self.stream = EventStream(
             id,
             EventEncoder(id, descriptor.revision),
@@ -78,7 +79,7 @@ class Session:
             self._run_ended,
         )
 
-    # -- the adapter's side (Outlet) -----------------------------------------------------------------------------------
+    # -- the adapter's side (Outlet) ---------------------------------------------------------------------------------
 
     def publish(self, drafts: Sequence[Draft]) -> None:
         """Publish events, in this turn (see `EventStream.publish`)."""
@@ -111,7 +112,7 @@ class Session:
         """Say something on the diagnostics, with the session's name in front."""
         self.services.note(f"session {self.session_id}: {text}")
 
-    # -- the switch's side ----------------------------------------------------------------------------------------------
+    # -- the switch's side -------------------------------------------------------------------------------------------
 
     def opened(self, adapter: AdapterSession) -> None:
         """The adapter is open: requests are served from now on."""
@@ -123,13 +124,13 @@ class Session:
         return [run for run in self.stream.runs.values() if not run.over]
 
     def port(self) -> AdapterSession:
-        """Return the open adapter session. Raises `Refusal("session_closed")` on a session that is closed or closing."""
+        """Return the open adapter session. Raises `Refusal("session_closed")` where it is closed or closing."""
         if self.phase != OPEN or self.adapter is None:
             raise Refusal(names.SESSION_CLOSED, f"session {self.session_id} is {self.phase}")
         return self.adapter
 
     def check_scope(self, request: Envelope) -> None:
-        """Raise `Refusal("scope_mismatch")` unless every session and run that the request names is the addressed one."""
+        """Raise `Refusal("scope_mismatch")` unless every session and run that the request names is the one meant."""
         payload = request.payload
         for name, said in (("envelope", request.session_id), ("payload", payload.get("session_id"))):
             if said is not None and said != self.session_id:
@@ -195,7 +196,15 @@ class Session:
         for run in self.live():
             self.stream.publish([(run.id, names.RUN_FAILED, {"error": error, "settled_by": "inferred"})])
 
-    # -- inside ---------------------------------------------------------------------------------------------------------
+    async def settled_down(self) -> None:
+        """Wait until no run is live; for the sweep, which gives it a deadline."""
+        if self.live():
+            from asyncio import get_running_loop
+
+            self._quiet = get_running_loop().create_future()
+            await self._quiet
+
+    # -- inside ------------------------------------------------------------------------------------------------------
 
     def _admit_catalog(self, key: str, allow: Collection[str]) -> None:
         self.port()
@@ -222,11 +231,12 @@ class Session:
         arm(self, run, gate)
 
     def _run_ended(self, run: Run) -> None:
-        self.cursor = run.sequence
         self.settled.append({"run_id": run.id, "sequence": run.sequence})
         del self.settled[: -self.limits.runs_kept]
         if self.phase == OPEN and self.broken is None:
             promote(self)
+        if self._quiet is not None and not self._quiet.done() and not self.live():
+            self._quiet.set_result(None)
 
     def _close_failed(self, error: BaseException) -> BaseException:
         self._closed()

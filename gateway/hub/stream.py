@@ -61,10 +61,10 @@ class EventStream:
         self._bound = min(limits.mailbox, journal.events)
         self._judge_at = self._bound  # no caught-up subscription can be too far behind before the head is past this
 
-    # -- publishing ---------------------------------------------------------------------------------------------------
+    # -- publishing --------------------------------------------------------------------------------------------------
 
     def publish(self, drafts: Sequence[Draft]) -> None:
-        """Give the drafts their sequences, encode, journal and offer them. What the lifecycle forbids is dropped, noted."""
+        """Sequence, encode, journal and offer the drafts. What the lifecycle forbids is dropped and noted."""
         entries: list[Entry] = []
         ended: list[Run] = []
         gates: list[tuple[Run, Gate]] = []
@@ -134,7 +134,7 @@ class EventStream:
         else:
             self.current = run
 
-    # -- readers ------------------------------------------------------------------------------------------------------
+    # -- readers -----------------------------------------------------------------------------------------------------
 
     def _offer(self, entries: list[Entry], ended: list[Run]) -> None:
         """Append; end who ends with these runs; wake who waits; judge; evict. In this order, in this turn."""
@@ -169,9 +169,7 @@ class EventStream:
         for subscription in list(self.subscriptions):
             if not subscription.caught_up:
                 continue
-            if subscription.lag > self._bound and not self._detach_late(subscription):
-                lowest = min(lowest, subscription.position)
-            elif subscription.lag:
+            if (subscription.lag > self._bound and not self._detach_late(subscription)) or subscription.lag:
                 lowest = min(lowest, subscription.position)
         self._judge_at = min(lowest, head) + self._bound
 
@@ -233,7 +231,7 @@ class EventStream:
         for subscription in idle:
             subscription.wake()
 
-    # -- positions ----------------------------------------------------------------------------------------------------
+    # -- positions ---------------------------------------------------------------------------------------------------
 
     def run_at(self, position: int) -> Run | None:
         """Return the run whose event stands at a position, or None."""
@@ -246,7 +244,7 @@ class EventStream:
         """Return the gap of a cursor that is older than what is retained of a run."""
         return ReplayGap(after, run.sequence_before(self.journal.base) + 1, run.sequence)
 
-    # -- pace ---------------------------------------------------------------------------------------------------------
+    # -- pace --------------------------------------------------------------------------------------------------------
 
     @property
     def lag(self) -> int:

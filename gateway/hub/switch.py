@@ -66,7 +66,7 @@ class Switch:
         self._resolve_attachments = attachments
         self._journal = journal
 
-    # -- adapters -------------------------------------------------------------------------------------------------------
+    # -- adapters ----------------------------------------------------------------------------------------------------
 
     def listing(self) -> dict[str, Any]:
         """Return the adapters, each probed; one that fails is listed with its error (spec: stdio 4.1)."""
@@ -91,7 +91,7 @@ class Switch:
             capability_revision=descriptor.revision,
         )
 
-    # -- sessions -------------------------------------------------------------------------------------------------------
+    # -- sessions ----------------------------------------------------------------------------------------------------
 
     def open(self, adapter_name: str, request: Envelope) -> Answer[Envelope]:
         """Open a session and answer with its state document (spec: hub 3 and 6)."""
@@ -195,7 +195,7 @@ class Switch:
         """Return every session that is not closed, for the sweep."""
         return [session for session in self.table.values() if session.phase != CLOSED]
 
-    # -- inside ---------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------------------------
 
     def _probe(self, adapter_name: str) -> Descriptor:
         adapter = self.adapters.get(adapter_name)

@@ -1,0 +1,1 @@
+"""The stdio door: op lines in, answers and events out, one writer."""

@@ -1,4 +1,4 @@
-"""Slots and bytes: which op may be held, and the words of a refusal that names the bound (spec: stdio 7). Arithmetic only."""
+"""Slots and bytes: which op may be held, and a refusal that names the bound (spec: stdio 7). Arithmetic only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AGAIN = "send this request again"
 
 
 class Admission:
-    """Counts the ops that are held: those that wait for an adapter, and those whose answer the writer cannot take yet."""
+    """Counts the ops that are held: they wait for an adapter, or their answer waits for the writer."""
 
     __slots__ = ("_bytes_most", "_most", "bytes", "held")
 
@@ -54,5 +54,5 @@ def no_subscription_slot(most: int) -> Refusal:
     """Return the refusal of a subscription beyond the bound; it says how a slot frees up."""
     return Refusal(
         names.BUSY,
-        f"{most} subscriptions are open, the most allowed; one ends with its run or when its session is closed; {AGAIN}",
+        f"{most} subscriptions are open, the most allowed; one ends with its run or its session; {AGAIN}",
     )

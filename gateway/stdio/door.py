@@ -69,7 +69,7 @@ class Door:
         self._resume = resume
         self._changed = changed
 
-    # -- in -----------------------------------------------------------------------------------------------------------
+    # -- in ----------------------------------------------------------------------------------------------------------
 
     def feed(self, chunk: bytes) -> None:
         """Take one read of the host's input; empty is its end."""
@@ -180,7 +180,7 @@ class Door:
         self.pump.readings.add(reading)
         self._settle(answer_line(line.id, None), size, partial(self.pump.add, reading, subscription))
 
-    # -- out ------------------------------------------------------------------------------------------------------------
+    # -- out ---------------------------------------------------------------------------------------------------------
 
     def drained(self) -> None:
         """The sink has written everything: move on what waited for it, in order, then read on."""

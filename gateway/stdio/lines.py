@@ -60,7 +60,7 @@ def event_prefix(id: int, session_id: str) -> bytes:
 
 
 def ending_line(id: int, session_id: str, outcome: StreamEnd, limit: int) -> bytes:
-    """Return the line that ends a subscription; names and message are dropped where it would not fit (spec: stdio 6)."""
+    """Return the line that ends a subscription; what would not fit is dropped from it (spec: stdio 6)."""
     name, members = _ending(outcome)
     line = _signal(name, id, {"session_id": session_id, **members})
     if len(line) > limit + 1:

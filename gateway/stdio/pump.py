@@ -139,10 +139,8 @@ class Pump:
     def _too_long(self, reading: Reading, subscription: Subscription, entries: list[Entry], tails: list[bytes]) -> bool:
         """End at the first envelope that fits in no frame; what stands before it is delivered (spec: stdio 6)."""
         room = self._limit + 1 - len(reading.prefix)
-        for count, tail in enumerate(tails):
-            if len(tail) > room:
-                break
-        else:
+        count = next((at for at, tail in enumerate(tails) if len(tail) > room), -1)
+        if count < 0:
             return False
         if count:
             self.writer.send(reading.prefix + reading.prefix.join(tails[:count]))

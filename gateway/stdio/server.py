@@ -61,7 +61,7 @@ class Server:
             await self._sweep()
         return self.troubles
 
-    # -- triggers -----------------------------------------------------------------------------------------------------
+    # -- triggers ----------------------------------------------------------------------------------------------------
 
     def _handle(self, number: signal.Signals) -> None:
         def received() -> None:
@@ -94,7 +94,7 @@ class Server:
         self._failure = self._failure or text
         self._changed.set()
 
-    # -- stages -------------------------------------------------------------------------------------------------------
+    # -- stages ------------------------------------------------------------------------------------------------------
 
     async def _finish_lines(self) -> None:
         """Stages 1 to 4: serve what was read, let admitted ops answer, write what is queued."""
@@ -147,4 +147,5 @@ def banner(adapters: Sequence[str], loop: str) -> str:
     from ...framing import IMPLEMENTATION
     from ..version import VERSION
 
-    return f"trunkline {VERSION} ({IMPLEMENTATION}, {loop}, pid {os.getpid()}): serving stdio; adapters: {', '.join(adapters)}\n"
+    what = f"{IMPLEMENTATION}, {loop}, pid {os.getpid()}"
+    return f"trunkline {VERSION} ({what}): serving stdio; adapters: {', '.join(adapters) or 'none'}\n"

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
         blocked: bool
 
-        def send(self, block: bytes) -> bool: ...
+        def send(self, block: bytes) -> bool:
+            """Write a block; False: the rest is kept."""
+            ...
 
 
 BLOCK: Final = 1 << 16
