@@ -12,9 +12,6 @@ WORKERS ?= 2
 PYTEST ?=
 BENCH ?=
 
-# What demo/session.py reads; given on the command line or in the environment.
-export HARNESS MODEL
-
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-harness lint types format bench dist clean
 
