@@ -23,7 +23,8 @@ if TYPE_CHECKING:
         session_id: str
         participant: str
 
-        def publish(self, drafts: Sequence[Draft]) -> None: ...
+        def publish(self, drafts: Sequence[Draft]) -> None:
+            """Publish events in order."""
 
 
 REVISION: Final = "reference-memory-v11"
@@ -163,6 +164,8 @@ class MemorySession:
             *({name: value for name, value in source.items() if name not in hidden} for source in attached),
         ]
 
+        self._facts = {"sources": self._sources}
+
     def prepare(self, run_id: str) -> None:
         """Mint the run's ids, in the order that fixtures rely on (spec: hub 9.2)."""
         self._plays[run_id] = _Play(self._ids)
@@ -240,13 +243,13 @@ class MemorySession:
 
     def facts(self) -> Mapping[str, Any]:
         """Return the sources for the state document."""
-        return {"sources": self._sources}
+        return self._facts
 
     def close(self) -> None:
         """Nothing runs, so nothing is to be ended."""
         self._plays.clear()
 
-    # -- the script -----------------------------------------------------------------------------------------------------
+    # -- the script --------------------------------------------------------------------------------------------------
 
     def _permission(self, run: str, play: _Play, payload: Mapping[str, Any]) -> None:
         granted = payload["granted"]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ..framing import OpLine
     from .hub.switch import Switch
 
-    Result: TypeAlias = Envelope | dict[str, Any] | None
-    """What an op's success carries: an envelope, a listing, or null."""
+    Result: TypeAlias = Envelope | dict[str, Any] | bytes | None
+    """What an op's success carries: an envelope, a listing, either as its bytes, or null."""
     Outcome: TypeAlias = Result | Future[Envelope] | Future[None]
     """The result now, or later."""
     Perform: TypeAlias = Callable[[Switch, OpLine], Outcome]
@@ -37,12 +37,13 @@ class Operation:
     `perform` is None for `events`, which a door serves itself because it lasts.
     """
 
-    __slots__ = ("addressed", "perform", "takes")
+    __slots__ = ("addressed", "perform", "seen", "takes")
 
     def __init__(self, takes: Collection[str], addressed: str | None, perform: Perform | None) -> None:
         self.takes = frozenset(takes)
         self.addressed = addressed
         self.perform = perform
+        self.seen: set[frozenset[str]] = set()
 
 
 def _gate(switch: Switch, line: OpLine, accepted: Collection[str]) -> Envelope:
@@ -77,8 +78,8 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "adapters": Operation((), None, lambda switch, line: switch.listing()),
     "capabilities": Operation(("adapter",), "adapter", lambda switch, line: switch.capabilities(line.adapter or "")),
     "open": Operation(("adapter", "request"), "adapter", _open),
-    "sessions": Operation((), None, lambda switch, line: switch.sessions()),
-    "state": Operation((_SESSION,), _SESSION, lambda switch, line: switch.state(line.session_id or "")),
+    "sessions": Operation((), None, lambda switch, line: switch.sessions_text()),
+    "state": Operation((_SESSION,), _SESSION, lambda switch, line: switch.session(line.session_id or "").state_text()),
     "models": Operation(
         (_SESSION, _OPT_INS),
         _SESSION,
@@ -99,18 +100,22 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
 
 
 def find(line: OpLine) -> Operation:
-    """Return the op of a line, its parameters checked. Raises `unknown_op`, `invalid_request`."""
+    """Return the op of a line, its parameters checked. Raises `unknown_op`, `invalid_request`.
+
+    A set of members that was found good for an op is remembered with it: there are few, and hosts repeat them.
+    """
     operation = OPERATIONS.get(line.op)
     if operation is None:
         op = line.op if len(line.op) <= 40 else line.op[:40] + "…"
         raise Refusal(names.UNKNOWN_OP, f"no op is named {op!r}; there are: {', '.join(OPERATIONS)}")
-    if surplus := line.present - operation.takes - _ALWAYS:
-        first = next(member for member in MEMBERS if member in surplus)
-        raise Refusal(names.INVALID_REQUEST, f"op {line.op} accepts no {first} parameter")
-    if operation.addressed is not None and not getattr(line, operation.addressed):
-        raise Refusal(
-            names.INVALID_REQUEST, f"op {line.op} needs a {operation.addressed} parameter, a non-empty string"
-        )
+    if line.present not in operation.seen:
+        if surplus := line.present - operation.takes - _ALWAYS:
+            first = next(member for member in MEMBERS if member in surplus)
+            raise Refusal(names.INVALID_REQUEST, f"op {line.op} accepts no {first} parameter")
+        operation.seen.add(line.present)
+    addressed = operation.addressed
+    if addressed is not None and not getattr(line, addressed):
+        raise Refusal(names.INVALID_REQUEST, f"op {line.op} needs a {addressed} parameter, a non-empty string")
     return operation
 
 

@@ -73,6 +73,7 @@ def start(session: Session, run: Run) -> Answer[None]:
     def refused(error: BaseException) -> BaseException:
         if run.sequence == 0:
             session.stream.runs.pop(run.id, None)
+            session.touch()
         elif not run.over:
             _fail(session, run, error)
         return error
@@ -147,6 +148,7 @@ def _register(session: Session, run: Run) -> None:
     """Add a run; the oldest ended ones beyond `Limits.runs_kept` are forgotten."""
     runs = session.stream.runs
     runs[run.id] = run
+    session.touch()
     if len(runs) > session.limits.runs_kept:
         for old in [old for old in runs.values() if old.over][: len(runs) - session.limits.runs_kept]:
             if old is not session.stream.current:

@@ -18,6 +18,13 @@ START: Final = b'{"protocol":"%s","version":"%s","profile":"%s",' % (
     PROFILE.encode(),
 )
 EVENT: Final = b'%b"id":"event-%d","sequence":%d,"timestamp_ms":%d,"payload":%b}'
+RESPONSE: Final = b'%b"id":"oap-response-%d","in_reply_to":"oap-request-%d","payload":%b}'
+"""A response to an op without a request envelope: its head, the two minted numbers, its payload."""
+
+
+def response_head(kind: str, session_id: str) -> bytes:
+    """Return what all responses of one type and session begin with."""
+    return START + b'"type":%b,"session_id":%b,' % (dumps(kind), dumps(session_id))
 
 
 class EventEncoder:

@@ -45,9 +45,11 @@ def resolve(session: Session, request: Envelope) -> Answer[Envelope]:
 
     def reopened(error: BaseException) -> BaseException:
         gate.answered = False
+        session.touch()
         return error
 
     gate.answered = True
+    session.touch()
     answer = {
         "interaction_id": gate.id,
         "session_id": session.session_id,

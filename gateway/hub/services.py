@@ -31,10 +31,11 @@ def now_ms() -> int:
 class Services:
     """`clock` is in milliseconds; `later(seconds, call)` returns a `Timer`; `note` takes one bounded line.
 
-    `responses` and `requests` number the envelopes that the hub itself mints.
+    `responses` and `requests` number the envelopes that the hub itself mints. `listed` is the listing of sessions as it
+    was last encoded, None once anything in it may have changed.
     """
 
-    __slots__ = ("clock", "closed", "later", "note", "requests", "responses")
+    __slots__ = ("clock", "closed", "later", "listed", "note", "requests", "responses")
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Services:
         self.closed = closed
         self.clock = clock
         self.later = later or _loop_timer
+        self.listed: bytes | None = None
         self.responses = Ids()
         self.requests = Ids()
 

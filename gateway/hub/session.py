@@ -9,10 +9,11 @@ from ...protocol import names
 from ...protocol.capability import refuse_feature
 from ...protocol.envelope import Envelope
 from ...protocol.errors import Refusal
+from ...protocol.json import dumps
 from .admission import promote
 from .answers import then
 from .document import state_document
-from .encode import EventEncoder
+from .encode import RESPONSE, EventEncoder, response_head
 from .gates import arm
 from .stream import EventStream
 
@@ -65,6 +66,9 @@ class Session:
         self.adapter: AdapterSession | None = None
         self.settled: list[dict[str, Any]] = []
         self._last_state: dict[str, Any] | None = None
+        self._facts: Mapping[str, Any] = {}
+        self._state_text: bytes | None = None
+        self._state_head = response_head(names.RESPONSE_OF[names.STATE], id)
         self._ending: Answer[None] = None
         self._quiet: Future[None] | None = None
         self.stream = EventStream(
@@ -75,6 +79,7 @@ class Session:
             ids,
             services.clock,
             self.note,
+            self.touch,
             self._gate_opened,
             self._run_ended,
         )
@@ -91,6 +96,7 @@ class Session:
         if self.broken is not None or self.phase == CLOSED:
             return
         self.broken = reason
+        self.touch()
         self.end_runs("stream_failed", reason)
         self.stream.finish(broke=True)
 
@@ -118,6 +124,7 @@ class Session:
         """The adapter is open: requests are served from now on."""
         self.adapter = adapter
         self.phase = OPEN
+        self.touch()
 
     def live(self) -> list[Run]:
         """Return the runs that have no terminal yet, in order of admission."""
@@ -158,6 +165,24 @@ class Session:
         if self._last_state is not None:
             return self._last_state
         return state_document(self)
+
+    def state_text(self) -> bytes:
+        """Return the `session.state.response` as bytes; its document is encoded again only when it has changed."""
+        text = self._state_text
+        facts = self.adapter.facts() if self.adapter is not None else self._facts
+        if text is None or (facts is not self._facts and facts != self._facts):
+            self._facts = facts
+            text = self._state_text = dumps(self.state())
+        services = self.services
+        responses, requests = services.responses, services.requests
+        responses.last += 1
+        requests.last += 1
+        return RESPONSE % (self._state_head, responses.last, requests.last, text)
+
+    def touch(self) -> None:
+        """Something that the state document shows has changed."""
+        self._state_text = None
+        self.services.listed = None
 
     def models(self, allow: Collection[str]) -> Answer[Envelope]:
         """Return the models catalog. Raises `Refusal` of the ladder of `models.list`."""
@@ -252,6 +277,7 @@ class Session:
         last.pop("active_run_id", None)
         self._last_state = {**last, "status": CLOSED}
         self.phase = CLOSED
+        self.touch()
         self.stream.finish()
         self.adapter = None
         self.services.closed(self)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class EventStream:
     """Runs, journal and subscriptions of one session. `runs` is in order of admission, ended runs included.
 
-    `opened` is told of each gate that opens, `ended` of each run that has its terminal once that is published.
+    `touched` is told before events are offered, `opened` of each gate that opens, `ended` of each run that has its terminal once that is published.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class EventStream:
         ids: Ids,
         clock: Callable[[], int],
         note: Callable[[str], None],
+        touched: Callable[[], None],
         opened: Callable[[Run, Gate], None],
         ended: Callable[[Run], None],
     ) -> None:
@@ -56,6 +57,7 @@ class EventStream:
         self._ids = ids
         self._clock = clock
         self._note = note
+        self._touched = touched
         self._opened = opened
         self._ended = ended
         self._bound = min(limits.mailbox, journal.events)
@@ -87,6 +89,7 @@ class EventStream:
             elif self._admit(run, draft, entries, now) and kind in _GATES:
                 gates.append((run, run.gates[draft[2]["interaction_id"]]))
         if entries:
+            self._touched()
             self._offer(entries, ended)
         for run, gate in gates:
             self._opened(run, gate)

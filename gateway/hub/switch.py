@@ -11,6 +11,7 @@ from ...protocol.capability import Descriptor, refuse_feature, refuse_stale
 from ...protocol.controls import refuse_attachments
 from ...protocol.envelope import Envelope
 from ...protocol.errors import HarnessFault, Refusal
+from ...protocol.json import dumps
 from ...protocol.limits import Limits
 from . import admission, gates
 from .answers import then
@@ -145,6 +146,13 @@ class Switch:
             entries.append(entry)
         return {"sessions": entries}
 
+    def sessions_text(self) -> bytes:
+        """Return the listing as bytes; it is encoded again only when it may have changed."""
+        text = self.services.listed
+        if text is None:
+            text = self.services.listed = dumps(self.sessions())
+        return text
+
     def session(self, session_id: str) -> Session:
         """Return an open or closed session. Raises `Refusal("unknown_session")`."""
         session = self.table.get(session_id)
@@ -249,12 +257,14 @@ class Switch:
         )
         self.table[id] = session
         self._open_count += 1
+        self.services.listed = None
         return session
 
     def _forget(self, session: Session) -> None:
         """An open that failed leaves nothing behind."""
         if self.table.pop(session.session_id, None) is not None:
             self._open_count -= 1
+            self.services.listed = None
 
     def _session_closed(self, session: Session) -> None:
         self._open_count -= 1

@@ -17,7 +17,7 @@ from ...protocol.json import loads
 from ..operations import cursor, find
 from ..undo import undo_open, undo_submit
 from .admission import Admission, no_subscription_slot
-from .lines import answer_line, refusal_line
+from .lines import OK, answer_line, refusal_line
 from .pump import Pump, Reading
 from .writer import Writer
 
@@ -25,12 +25,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Callable, Iterable
+    from typing import Final
 
     from ...framing import OpLine
     from ...protocol.limits import Limits
     from ..hub.switch import Switch
     from ..operations import Outcome, Result
     from .writer import BlockSink
+
+BATCH: Final = 64
+"""Answers that are collected before they are handed to the writer as one block."""
 
 
 class Door:
@@ -59,6 +63,8 @@ class Door:
         self.ended = False
         self.closing = False
         self._decoder = LineDecoder(limits.frame_bytes)
+        self._depth = limits.depth
+        self._longest = limits.frame_bytes + 1
         self._count = 0  # lines seen, for the diagnostic of a defect
         self._backlog: deque[bytes] = deque()  # lines of one read that came while both queues were full
         self._backlog_fault: FrameTooLarge | None = None
@@ -117,57 +123,66 @@ class Door:
         self._changed()
 
     def _take_all(self, frames: Iterable[bytes]) -> None:
-        backlog = self._backlog
+        """Serve lines in the reader's turn. Answers that are there at once leave together, up to `BATCH` in a block."""
+        backlog, writer = self._backlog, self.writer
         if backlog:
             backlog.extend(frames)
             return
         frames = iter(frames)
+        answers: list[bytes] = []
+        clear = writer.clear and not self._stalled
         for frame in frames:
-            self._take(frame)
-            if self.defect is not None:
+            self._count += 1
+            try:
+                line = parse_op_line(frame, self._depth)
+            except LineDefect as defect:
+                writer.put_all(answers)
+                self._fail(self._count, f"{defect.reason} (byte {defect.offset})")
                 return
-            if len(self._refusals) >= self.limits.refusals and not self.writer.room:
+            answer = self._serve(line)
+            if answer is not None:
+                if clear:
+                    answers.append(answer)
+                    if len(answers) < BATCH:
+                        continue
+                    writer.put_all(answers)
+                    answers = []
+                    clear = writer.clear and not self._stalled
+                else:
+                    self._settle(answer, _size(line))
+            if len(self._refusals) >= self.limits.refusals and not writer.room:
                 backlog.extend(frames)
                 self._paused = True
                 self._pause()
-                return
+                break
+        writer.put_all(answers)
 
-    def _take(self, frame: bytes) -> None:
-        """Serve one line in the reader's turn: answered now, held, or refused as busy. Never waits."""
-        self._count += 1
-        try:
-            line = parse_op_line(frame, self.limits.depth)
-        except LineDefect as defect:
-            self._fail(self._count, f"{defect.reason} (byte {defect.offset})")
-            return
-        size = len(line.request) if line.request is not None else 0
-        if (busy := self.admission.refuse(size)) is not None:
+    def _serve(self, line: OpLine) -> bytes | None:
+        """Return the answer of one line; None: it comes later, or a `busy` refusal is queued. Never waits."""
+        if self.admission.held and (busy := self.admission.refuse(_size(line))) is not None:
             self._refuse(line.id, busy)
-            return
+            return None
         try:
-            outcome = self._perform(line, size)
+            if self.closing:
+                raise Refusal(names.REQUEST_CANCELLED, "the gateway is shutting down")
+            operation = find(line)
+            if operation.perform is None:
+                self._events(line)
+                return None
+            outcome = operation.perform(self.switch, line)
+            if type(outcome) is bytes and len(answer := OK % (line.id, outcome)) <= self._longest:
+                return answer
+            if outcome is None or isinstance(outcome, bytes | Envelope | dict):
+                return self._answer(line, outcome)
+            self.admission.take(size := _size(line))
+            outcome.add_done_callback(partial(self._finished, line, size))
+            return None
         except Refusal as refusal:
-            self._settle(self._refusal(line.id, refusal), size)
+            return self._refusal(line.id, refusal)
         except Exception as error:
-            self._settle(self._internal(line, error), size)
-        else:
-            if outcome is None or isinstance(outcome, Envelope | dict):
-                if line.op != "events":
-                    self._settle(self._answer(line, outcome), size)
-            else:
-                self.admission.take(size)
-                outcome.add_done_callback(partial(self._finished, line, size))
+            return self._internal(line, error)
 
-    def _perform(self, line: OpLine, size: int) -> Outcome:
-        if self.closing:
-            raise Refusal(names.REQUEST_CANCELLED, "the gateway is shutting down")
-        operation = find(line)
-        if operation.perform is not None:
-            return operation.perform(self.switch, line)
-        self._events(line, size)
-        return None
-
-    def _events(self, line: OpLine, size: int) -> None:
+    def _events(self, line: OpLine) -> None:
         """Open a subscription: its acknowledgement enters the writer before its pump starts (spec: stdio 6.1)."""
         session = self.switch.session(line.session_id or "")
         if session.phase == "closed":
@@ -178,7 +193,7 @@ class Door:
         reading = Reading(self.pump, line.id, session.session_id)
         subscription = session.subscribe(reading, after, line.run_id)
         self.pump.readings.add(reading)
-        self._settle(answer_line(line.id, None), size, partial(self.pump.add, reading, subscription))
+        self._settle(answer_line(line.id, None), 0, partial(self.pump.add, reading, subscription))
 
     # -- out ---------------------------------------------------------------------------------------------------------
 
@@ -246,7 +261,7 @@ class Door:
         """Return the answer's line; one that fits in no frame is undone and refused (spec: stdio 5.1)."""
         try:
             answer = answer_line(line.id, result)
-            if len(answer) <= self.limits.frame_bytes + 1:
+            if len(answer) <= self._longest:
                 return answer
             why = f"the answer has {len(answer) - 1} bytes, more than the frame limit of {self.limits.frame_bytes}"
         except TypeError as error:
@@ -270,6 +285,10 @@ class Door:
         self.pump.run()
         self.closing = True
         self.pump.stop()
+
+
+def _size(line: OpLine) -> int:
+    return 0 if line.request is None else len(line.request)
 
 
 def _named_session(line: OpLine) -> str | None:

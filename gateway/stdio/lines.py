@@ -25,6 +25,8 @@ _SHORT: Final = 60
 
 def answer_line(id: int, result: Result) -> bytes:
     """Return the success line of an op. Raises `TypeError` where the result has no JSON form."""
+    if type(result) is bytes:
+        return OK % (id, result)
     if result is None:
         return OK % (id, b"null")
     return OK % (id, result.encode() if isinstance(result, Envelope) else dumps(result))

@@ -68,6 +68,18 @@ class Writer:
             self._planned = True
             self._soon(self._flush_planned)
 
+    @property
+    def clear(self) -> bool:
+        """Whether a block put now leaves at once: nothing waits, and the sink takes it."""
+        return not self._lines and not self._sink.blocked
+
+    def put_all(self, lines: list[bytes]) -> None:
+        """Queue lines that were collected while the writer was `clear`, and send them."""
+        if lines:
+            self._lines.extend(lines)
+            self._bytes += sum(map(len, lines))
+            self.flush()
+
     def send(self, block: bytes) -> None:
         """Send a block of whole lines past the queue. Precondition: flushed, and not blocked."""
         self._sink.send(block)
