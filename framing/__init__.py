@@ -1,7 +1,18 @@
 """Bytes in, frames out: lines, op lines, envelope texts and event streams. No I/O, no clock, no asyncio."""
 
 from ..protocol.errors import EnvelopeDefect, FrameTooLarge, LineDefect
-from ._select import IMPLEMENTATION, EnvelopeHead, LineDecoder, OpLine, parse_op_line, scan_envelope
+from ._select import (
+    IMPLEMENTATION,
+    EnvelopeHead,
+    LineDecoder,
+    OpLine,
+    ServerSentEvent,
+    SSEDecoder,
+    encode_comment,
+    encode_sse,
+    parse_op_line,
+    scan_envelope,
+)
 
 __all__ = [
     "IMPLEMENTATION",
@@ -11,6 +22,10 @@ __all__ = [
     "LineDecoder",
     "LineDefect",
     "OpLine",
+    "SSEDecoder",
+    "ServerSentEvent",
+    "encode_comment",
+    "encode_sse",
     "parse_op_line",
     "scan_envelope",
 ]

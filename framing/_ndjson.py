@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     Buffer: TypeAlias = bytes | bytearray | memoryview
 
-_ENDED: Final = "the input has ended: eof was called"
+ENDED: Final = "the input has ended: eof was called"
 
 
 def contiguous(data: Buffer) -> bytes:
@@ -21,6 +21,14 @@ def contiguous(data: Buffer) -> bytes:
     if not view.contiguous:
         raise BufferError("the bytes-like value has gaps")
     return view.tobytes()
+
+
+def check_limit(limit: int) -> None:
+    """Raise `TypeError` or `ValueError` unless the limit is a whole number of at least 1 byte."""
+    if not isinstance(limit, int):
+        raise TypeError(f"a limit is a whole number of bytes, not {type(limit).__name__}")
+    if limit < 1:
+        raise ValueError(f"a limit is at least 1 byte, not {limit}")
 
 
 class LineDecoder:
@@ -34,10 +42,7 @@ class LineDecoder:
     __slots__ = ("_end", "_held", "limit")
 
     def __init__(self, limit: int) -> None:
-        if not isinstance(limit, int):
-            raise TypeError(f"a limit is a whole number of bytes, not {type(limit).__name__}")
-        if limit < 1:
-            raise ValueError(f"a limit is at least 1 byte, not {limit}")
+        check_limit(limit)
         self.limit = limit
         self._held = bytearray()
         self._end = ""
@@ -88,9 +93,9 @@ class LineDecoder:
 
         A second call returns `b""`. After `FrameTooLarge` raises `ValueError`.
         """
-        if self._end and self._end != _ENDED:
+        if self._end and self._end != ENDED:
             raise ValueError(self._end)
-        self._end = _ENDED
+        self._end = ENDED
         tail = bytes(self._held)
         self._held = bytearray()
         return tail

@@ -18,19 +18,33 @@ if TYPE_CHECKING or _WANTED == "no":
     from ._envelope import EnvelopeHead, scan_envelope
     from ._ndjson import LineDecoder
     from ._opline import OpLine, parse_op_line
+    from ._sse import ServerSentEvent, SSEDecoder, encode_comment, encode_sse
 else:
     try:
         from .._speedups.envelope import EnvelopeHead, scan_envelope
         from .._speedups.ndjson import LineDecoder
         from .._speedups.opline import OpLine, parse_op_line
+        from .._speedups.sse import ServerSentEvent, SSEDecoder, encode_comment, encode_sse
     except ImportError:
         if _WANTED == "yes":
             raise
         from ._envelope import EnvelopeHead, scan_envelope
         from ._ndjson import LineDecoder
         from ._opline import OpLine, parse_op_line
+        from ._sse import ServerSentEvent, SSEDecoder, encode_comment, encode_sse
 
 IMPLEMENTATION: Final = "cython" if "_speedups" in LineDecoder.__module__ else "python"
 """`cython` or `python`: which of the two is in use."""
 
-__all__ = ["IMPLEMENTATION", "EnvelopeHead", "LineDecoder", "OpLine", "parse_op_line", "scan_envelope"]
+__all__ = [
+    "IMPLEMENTATION",
+    "EnvelopeHead",
+    "LineDecoder",
+    "OpLine",
+    "SSEDecoder",
+    "ServerSentEvent",
+    "encode_comment",
+    "encode_sse",
+    "parse_op_line",
+    "scan_envelope",
+]
