@@ -162,8 +162,8 @@ def encode_sse(
 ) -> bytes:
     """Return one event as bytes, which every reader of the standard takes as one event with these fields.
 
-    Line breaks in `data` (LF, CR, CR LF) reach the reader as LF. Bytes are taken as UTF-8 and not checked. `retry` is in
-    milliseconds. `event` of "" is the same as None: the reader sees `message`.
+    Line breaks in `data` (LF, CR, CR LF) reach the reader as LF. Bytes are taken as UTF-8 and not checked. `retry` is
+    in milliseconds. `event` of "" is the same as None: the reader sees `message`.
 
     Raises `ValueError` where a field would be forged (a line break in `event` or `id`), where an id holds NUL (readers
     ignore such an id), where a text has no UTF-8 form, and where `retry` is not from 0 to 9223372036854775807;
