@@ -7,9 +7,11 @@ from ...protocol.names import EXTENSION, PROFILE, PROTOCOL, VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any, Final
 
+    from ...adapters.base import Draft
+    from .journal import Entry
     from .runs import Run
 
 START: Final = b'{"protocol":"%s","version":"%s","profile":"%s",' % (
@@ -18,6 +20,7 @@ START: Final = b'{"protocol":"%s","version":"%s","profile":"%s",' % (
     PROFILE.encode(),
 )
 EVENT: Final = b'%b"id":"event-%d","sequence":%d,"timestamp_ms":%d,"payload":%b}'
+STRETCH: Final = b'%b"id":"event-%d","sequence":%d,"timestamp_ms":%b%b}'
 RESPONSE: Final = b'%b"id":"oap-response-%d","in_reply_to":"oap-request-%d","payload":%b}'
 """A response to an op without a request envelope: its head, the two minted numbers, its payload."""
 
@@ -49,6 +52,21 @@ class EventEncoder:
         )
         run.heads[kind] = head
         return head
+
+    def stretch(
+        self, run: Run, kind: str, drafts: Sequence[Draft], entries: list[Entry], number: int, sequence: int, now: int
+    ) -> None:
+        """Append the entries of drafts of one run and type, without call and extensions; numbers and sequences follow on.
+
+        The loop of a streaming run: one format an event, everything that the events share made before it.
+        """
+        head = run.heads.get(kind) or self.head(run, kind)
+        middle = b'%d,"payload":%b,' % (now, run.payload_head)
+        dumps = self._dumps
+        for draft in drafts:
+            number += 1
+            sequence += 1
+            entries.append((sequence, STRETCH % (head, number, sequence, middle, dumps(draft[2])[1:])))
 
     def event(
         self,

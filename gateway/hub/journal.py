@@ -40,15 +40,15 @@ class Journal(Protocol):
     def due(self) -> int:
         """Return the position up to which `trim` would evict; `base` where nothing is due."""
 
-    def trim(self) -> None:
-        """Evict what is due."""
+    def trim(self, due: int) -> None:
+        """Evict what stands before the position that `due` returned."""
 
 
 class MemoryJournal:
     """The journal in memory: at most `events` events and `bytes` bytes of envelopes, whichever is reached first.
 
-    The newest event is always retained, however large. The list behind it holds up to a third more references than
-    `events` between two compactions, never more bytes: evicted slots are emptied at once.
+    The newest event is always retained, however large. The list behind it holds on to evicted events until they are an
+    eighth of it, because taking them off one by one would move the whole list each time.
     """
 
     __slots__ = ("_entries", "_held", "_start", "base", "bytes", "events", "head")
@@ -60,14 +60,13 @@ class MemoryJournal:
         self.head = 0
         self._entries: list[Entry] = []
         self._start = 0  # index in `_entries` of position `base`
-        self._held = 0
+        self._held = 0  # bytes of the retained events
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Add events at the head."""
         self._entries += entries
         self.head += len(entries)
-        for entry in entries:
-            self._held += len(entry[1])
+        self._held += sum([len(entry[1]) for entry in entries])
 
     def read(self, start: int, stop: int) -> list[Entry]:
         """Return the events of positions `start` to `stop - 1`."""
@@ -76,34 +75,30 @@ class MemoryJournal:
 
     def due(self) -> int:
         """Return the position up to which `trim` would evict."""
-        due = max(self.base, self.head - self.events)
+        due = self.head - self.events
+        if due < self.base:
+            due = self.base
         if self._held > self.bytes:
-            entries, index = self._entries, self._start
-            held = self._held
-            for entry in entries[index : index + due - self.base]:
-                held -= len(entry[1])
-            index += due - self.base
-            while held > self.bytes and due < self.head - 1:
-                held -= len(entries[index][1])
-                index += 1
-                due += 1
+            due = self._due_by_bytes(due)
         return due
 
-    def trim(self) -> None:
-        """Evict what is due; compact when a quarter of the list is empty."""
-        count = self.due() - self.base
-        if not count:
-            return
-        entries, start = self._entries, self._start
-        stop = start + count
-        for index in range(start, stop):
-            self._held -= len(entries[index][1])
-            entries[index] = _EMPTY
+    def trim(self, due: int) -> None:
+        """Evict what stands before a position."""
+        start = self._start
+        stop = start + due - self.base
+        self._held -= sum([len(entry[1]) for entry in self._entries[start:stop]])
         self._start = stop
-        self.base += count
-        if stop * 4 >= len(entries):
-            del entries[:stop]
+        self.base = due
+        if stop * 8 >= len(self._entries):
+            del self._entries[:stop]
             self._start = 0
 
-
-_EMPTY: Entry = (0, b"")
+    def _due_by_bytes(self, due: int) -> int:
+        """Go on from what the count evicts until the bytes fit too, the newest event aside."""
+        entries, index = self._entries, self._start + due - self.base
+        held = self._held - sum([len(entry[1]) for entry in entries[self._start : index]])
+        while held > self.bytes and due < self.head - 1:
+            held -= len(entries[index][1])
+            index += 1
+            due += 1
+        return due

@@ -72,7 +72,11 @@ class EventStream:
         gates: list[tuple[Run, Gate]] = []
         now = self._clock()
         run: Run | None = None
-        for draft in drafts:
+        deltas = 0  # drafts of a stretch that was encoded as a whole
+        for index, draft in enumerate(drafts):
+            if deltas:
+                deltas -= 1
+                continue
             if run is None or run.id != draft[0]:
                 run = self.runs.get(draft[0])
                 if run is None:
@@ -80,7 +84,7 @@ class EventStream:
                     continue
             kind = draft[1]
             if kind == names.CONTENT_DELTA and run.state == RunState.RUNNING:
-                self._append(run, draft, entries, now)
+                deltas = self._stretch(run, drafts, index, entries, now) - 1
             elif kind in names.TERMINALS and not run.over:
                 for open_draft in closing(run, kind):
                     self._admit(run, open_draft, entries, now)
@@ -105,6 +109,27 @@ class EventStream:
             self._note(f"dropped {kind} of run {run.id}: {defect}")
             return False
         return self._append(run, draft, entries, now)
+
+    def _stretch(self, run: Run, drafts: Sequence[Draft], start: int, entries: list[Entry], now: int) -> int:
+        """Append the deltas of a started run that stand next to each other; return how many drafts that were."""
+        stop = start + 1
+        while stop < len(drafts) and drafts[stop][1] == names.CONTENT_DELTA and drafts[stop][0] == run.id:
+            stop += 1
+        stretch = drafts[start:stop]
+        held = len(entries)
+        if all(len(draft) == 3 for draft in stretch):
+            try:
+                self._encoder.stretch(run, names.CONTENT_DELTA, stretch, entries, self._ids.last, run.sequence, now)
+            except TypeError:  # one of them has no JSON form: find out which
+                del entries[held:]
+            else:
+                self._ids.last += stop - start
+                run.sequence += stop - start
+                run.last = self.journal.head + len(entries) - 1
+                return stop - start
+        for draft in stretch:
+            self._append(run, draft, entries, now)
+        return stop - start
 
     def _append(self, run: Run, draft: Draft, entries: list[Entry], now: int) -> bool:
         ids = self._ids
@@ -151,11 +176,13 @@ class EventStream:
                 subscription.wake()
         if journal.head > self._judge_at:
             self._judge()
-        if self.subscriptions and (due := journal.due()) > journal.base:
-            for subscription in list(self.subscriptions):
-                if subscription.caught_up and subscription.position < due and subscription.lag:
-                    self._detach_late(subscription)
-        journal.trim()
+        due = journal.due()
+        if due > journal.base:
+            if due > self._judge_at - self._bound:
+                for subscription in list(self.subscriptions):
+                    if subscription.caught_up and subscription.position < due and subscription.lag:
+                        self._detach_late(subscription)
+            journal.trim(due)
 
     def _settle(self, ended: list[Run]) -> None:
         """Give the subscriptions of ended runs their end (spec: hub 5)."""
