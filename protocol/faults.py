@@ -209,6 +209,8 @@ class _Judge:
 
 
 _INFINITY: Final = float("inf")
+_SHOWN_BELOW: Final = 1 << 53
+"""From here on the two decoders may show one number differently."""
 
 
 def _apply(rule: kinds.Rule, members: dict[str, Any], at: At) -> None:
@@ -239,7 +241,7 @@ def _json(value: object) -> str:
         return quote(value) if value else "an empty string"
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "an array"
-    return "a number" if isinstance(value, int) and abs(value) > LARGEST else clip(str(value), 24)
+    return str(value) if isinstance(value, int | float) and abs(value) < _SHOWN_BELOW else "a large number"
 
 
 def _pointer(at: At) -> str:

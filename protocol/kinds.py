@@ -28,12 +28,13 @@ SCALARS: Final = frozenset(("any", "bool", "count", "int", "name", "object", "or
 
 
 class Enum:
-    """One of some strings."""
+    """One of some strings. `fixed`: the one value is part of the protocol, not a set that may grow."""
 
-    __slots__ = ("values",)
+    __slots__ = ("fixed", "values")
 
-    def __init__(self, values: tuple[str, ...]) -> None:
+    def __init__(self, values: tuple[str, ...], fixed: bool = False) -> None:
         self.values = values
+        self.fixed = fixed
 
 
 class Each:
@@ -149,7 +150,7 @@ def _shape(words: list[str], rules: list[list[str]], file: str) -> Shape:
         member, _, kind = member.partition(":")
         if not member.endswith("?"):
             required.add(member)
-        members[member.removesuffix("?")] = Enum((value,)) if equals else _kind(kind or "name", file)
+        members[member.removesuffix("?")] = Enum((value,), fixed=True) if equals else _kind(kind or "name", file)
     arms = [rule[1:] for rule in rules if rule[0] == "arms"]
     return Shape(
         members,

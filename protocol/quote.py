@@ -13,7 +13,9 @@ def quote(text: object, chars: int = QUOTED_CHARS) -> str:
     """Return a value as quoted ASCII text of at most about `chars` characters; longer text is cut and says so."""
     whole = text if isinstance(text, str) else str(text)
     shown = ascii(whole[:chars])
-    return shown if len(whole) <= chars else f"{shown}... ({len(whole)} characters)"
+    if len(whole) <= chars and len(shown) <= chars + 2:
+        return shown
+    return f"{shown[:chars]}... ({len(whole)} characters)"
 
 
 def clip(text: str, chars: int) -> str:
