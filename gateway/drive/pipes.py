@@ -32,9 +32,12 @@ class _Shared:
 
 
 _shared: Final[dict[tuple[int, int, int], _Shared]] = {}
-"""By device, inode and, for a pipe, descriptor. O_NONBLOCK belongs to the open file description, which a terminal or a socket shares with other
-processes, and on which two of our ends may sit (one socket as 0 and 1): the first to close must not block the other. The
-two ends of a pipe have one inode and a description each."""
+"""By device, inode and, for a pipe, descriptor.
+
+O_NONBLOCK belongs to the open file description, which a terminal or a socket shares with other processes, and on which
+two of our ends may sit (one socket as 0 and 1): the first to close must not block the other. The two ends of a pipe
+have one inode and a description each.
+"""
 
 
 def _take(fd: int) -> tuple[int, int, int] | None:
@@ -122,6 +125,23 @@ class Source:
         elif self._turning is not None:
             self._turning.cancel()
             self._turning = None
+
+    def drain(self, most: int) -> None:
+        """Deliver now what is already there, at most about `most` bytes, paused or not; the end too if it is there.
+
+        For a descriptor that is to be closed although its end has not come. Does not wait; does nothing on Windows.
+        """
+        if os.name != "posix" or self._fd < 0 or os.get_blocking(self._fd):
+            return
+        while most > 0 and self._fd >= 0:
+            try:
+                chunk = os.read(self._fd, CHUNK)
+            except OSError:  # mostly that nothing is there
+                return
+            most -= len(chunk)
+            self._deliver(chunk)
+            if not chunk:
+                return
 
     def close(self) -> None:
         """Pause for good and close the descriptor, its blocking mode restored where others share it. Idempotent."""
