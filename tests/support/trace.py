@@ -157,7 +157,8 @@ def _opened(run: Run, kind: str, payload: dict[str, Any]) -> Iterable[str]:
     id, call = payload.get("interaction_id", ""), payload.get("tool_call_id")
     if id in run.gates:
         yield f"gate {id} is open already"
-    if call is not None and run.calls.get(call, ("",))[0] not in ("requested", "started"):
+    states = ("requested", "started") if OPENS[kind] == "permission" else ("requested", "started", "over")
+    if call is not None and run.calls.get(call, ("",))[0] not in states:  # a question may follow its call
         yield f"gate {id} is about call {call}, which is not open"
     run.gates[id] = (OPENS[kind], payload)
 
