@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .cli import ServeOptions
     from .config import Config
     from .hub.switch import Switch
+    from .stdio.prelude import Prelude
 
 
 def serve_stdio(options: ServeOptions) -> NoReturn:
@@ -31,7 +32,10 @@ def serve_stdio(options: ServeOptions) -> NoReturn:
     except ConfigError as error:
         say(str(error))
         sys.exit(1)
-    leave(_run(switch, config.limits, reader, writer, early, options.log_level))
+    from .stdio.prelude import prelude
+
+    before = prelude(reader, writer, switch, config.limits)
+    _run(switch, config.limits, reader, writer, early, before, options.log_level)
 
 
 def make_switch(config: Config) -> Switch:
@@ -70,8 +74,14 @@ def _configuration(options: ServeOptions) -> Config:
 
 
 def _run(
-    switch: Switch, limits: Limits, reader: int, writer: int, early: Sequence[int], log_level: str
-) -> Sequence[str]:
+    switch: Switch,
+    limits: Limits,
+    reader: int,
+    writer: int,
+    early: Sequence[int],
+    before: Prelude,
+    log_level: str,
+) -> NoReturn:
     import asyncio
 
     from .stdio.server import Server, banner
@@ -82,7 +92,7 @@ def _run(
     async def main() -> list[str]:
         server = Server(switch, limits, reader, writer, early)
         sys.stderr.write(banner(list(switch.adapters), name))
-        return await server.run()
+        return await server.run(before)
 
     with asyncio.Runner(loop_factory=factory) as runner:
         troubles = runner.run(main())

@@ -26,6 +26,30 @@ def loads(text: bytes) -> Any:
     return _loads(text)
 
 
+def early(value: Any) -> bytes:
+    """Encode dicts, lists, strings, whole numbers, booleans and None without the library: for answers before the loop.
+
+    Slower than `dumps` and of equal meaning. Raises `TypeError` for anything else.
+    """
+    return _early(value).encode("ascii")
+
+
+def _early(value: Any) -> str:
+    if isinstance(value, str):
+        from _json import encode_basestring_ascii
+
+        return str(encode_basestring_ascii(value))
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if hasattr(value, "items"):
+        return "{" + ",".join(f"{_early(str(name))}:{_early(member)}" for name, member in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_early, value)) + "]"
+    raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
 def encoder() -> Callable[[Any], bytes]:
     """Return the encoding function itself, for loops that call it often."""
     global _dumps

@@ -56,7 +56,7 @@ class EventEncoder:
     def stretch(
         self, run: Run, kind: str, drafts: Sequence[Draft], entries: list[Entry], number: int, sequence: int, now: int
     ) -> None:
-        """Append the entries of drafts of one run and type, without call and extensions; numbers and sequences follow on.
+        """Append the entries of drafts of one run and type, without call and extensions; the counts follow on.
 
         The loop of a streaming run: one format an event, everything that the events share made before it.
         """

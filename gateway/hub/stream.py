@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 class EventStream:
     """Runs, journal and subscriptions of one session. `runs` is in order of admission, ended runs included.
 
-    `touched` is told before events are offered, `opened` of each gate that opens, `ended` of each run that has its terminal once that is published.
+    `touched` is told before events are offered, `opened` of each gate that opens, `ended` of each run that has its
+    terminal, once that is published.
     """
 
     def __init__(

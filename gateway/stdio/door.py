@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ...framing import OpLine
     from ...protocol.limits import Limits
     from ..hub.switch import Switch
-    from ..operations import Outcome, Result
+    from ..operations import Result
     from .writer import BlockSink
 
 BATCH: Final = 64
@@ -65,7 +65,7 @@ class Door:
         self._decoder = LineDecoder(limits.frame_bytes)
         self._depth = limits.depth
         self._longest = limits.frame_bytes + 1
-        self._count = 0  # lines seen, for the diagnostic of a defect
+        self.count = 0  # lines seen, for the diagnostic of a defect
         self._backlog: deque[bytes] = deque()  # lines of one read that came while both queues were full
         self._backlog_fault: FrameTooLarge | None = None
         self._refusals: deque[bytes] = deque()
@@ -108,13 +108,13 @@ class Door:
 
     def _check_tail(self) -> None:
         if self.defect is None and (tail := self._decoder.eof()):
-            self._fail(self._count + 1, f"the last line ({len(tail)} bytes) has no newline; end every line with LF")
+            self._fail(self.count + 1, f"the last line ({len(tail)} bytes) has no newline; end every line with LF")
 
     def _too_large(self, fault: FrameTooLarge) -> None:
         if self._backlog:
             self._backlog_fault = fault
         elif self.defect is None:
-            self._fail(self._count + 1, f"it is longer than the frame limit of {fault.limit} bytes")
+            self._fail(self.count + 1, f"it is longer than the frame limit of {fault.limit} bytes")
 
     def _fail(self, number: int, detail: str) -> None:
         self.defect = f"line {number} is not a valid request: {detail}"
@@ -132,12 +132,12 @@ class Door:
         answers: list[bytes] = []
         clear = writer.clear and not self._stalled
         for frame in frames:
-            self._count += 1
+            self.count += 1
             try:
                 line = parse_op_line(frame, self._depth)
             except LineDefect as defect:
                 writer.put_all(answers)
-                self._fail(self._count, f"{defect.reason} (byte {defect.offset})")
+                self._fail(self.count, f"{defect.reason} (byte {defect.offset})")
                 return
             answer = self._serve(line)
             if answer is not None:

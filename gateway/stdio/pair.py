@@ -1,4 +1,4 @@
-"""The stdio door over memory: two ends joined in one process, for embedding and for tests. The same door, no descriptor."""
+"""The stdio door over memory: two ends joined in one process, for embedding and tests. The same door, no descriptor."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ...protocol.limits import Limits
     from ..hub.switch import Switch
+    from .prelude import Prelude
 
 
 class Server:
@@ -40,16 +41,13 @@ class Server:
         )
         self.troubles: list[str] = []
 
-    async def run(self, first: Sequence[bytes] = (), rest: bytes = b"") -> list[str]:
-        """Serve until the end and return its troubles. `first` are chunks that were read before the loop existed;
-        `rest` is output that could not be written then."""
+    async def run(self, before: Prelude | None = None) -> list[str]:
+        """Serve until the end and return its troubles. `before` is what was done before the loop existed."""
         for number in (signal.SIGTERM, signal.SIGINT):
             self._handle(number)
         try:
-            if rest:
-                self.sink.send(rest)
-            for chunk in first:
-                self.door.feed(chunk)
+            if before is not None:
+                self._take_over(before)
             if not self._over():
                 self.source.resume()
             await self._until(self._over)
@@ -60,6 +58,15 @@ class Server:
             self.door.stop()
             await self._sweep()
         return self.troubles
+
+    def _take_over(self, before: Prelude) -> None:
+        self.door.count = before.count
+        if before.output:
+            self.sink.send(before.output)
+        if before.input:
+            self.door.feed(before.input)
+        if before.ended:
+            self.door.feed(b"")
 
     # -- triggers ----------------------------------------------------------------------------------------------------
 
