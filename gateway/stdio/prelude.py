@@ -58,13 +58,14 @@ def prelude(reader: int, writer: int, switch: Switch, limits: Limits) -> Prelude
     except OSError:  # the loop's own read meets it again, and reports it
         return left
     left.ended = not chunk
-    start = 0
+    start = size = 0
     answers: list[bytes] = []
-    while (end := chunk.find(b"\n", start)) >= 0:
+    while size < CHUNK and 0 <= (end := chunk.find(b"\n", start)) <= start + limits.frame_bytes:
         answer = _answer(chunk[start:end], switch, limits)
         if answer is None:
             break
         answers.append(answer)
+        size += len(answer)
         start = end + 1
     left.count = len(answers)
     left.input = chunk[start:]
@@ -93,9 +94,9 @@ def _answer(frame: bytes, switch: Switch, limits: Limits) -> bytes | None:
             return None
         find(line)
         result = known(switch, line.adapter or "")
-    except (LineDefect, Refusal):
+        answer = OK % (line.id, early(result.as_dict() if isinstance(result, Envelope) else result))
+    except (LineDefect, Refusal, TypeError):  # TypeError: no JSON form
         return None
-    answer = OK % (line.id, early(result.as_dict() if isinstance(result, Envelope) else result))
     return answer if len(answer) <= limits.frame_bytes + 1 else None
 
 
