@@ -55,8 +55,9 @@ def shown(text: object) -> str:
     """Return foreign text for a note: bounded, and with everything unprintable escaped."""
     if isinstance(text, bytes):
         text = text[: 4 * SHOWN].decode("utf-8", "replace")
-    whole = text if isinstance(text, str) else str(type(text).__name__)
-    return ascii(whole[:SHOWN]) + ("..." if len(whole) > SHOWN else "")
+    if not isinstance(text, str):
+        return f"({type(text).__name__})"
+    return ascii(text[:SHOWN]) + ("..." if len(text) > SHOWN else "")
 
 
 def shallow(value: Any, levels: int = DEPTH) -> Any:

@@ -14,8 +14,7 @@ from typing import Any
 
 from trunkline.protocol import validate
 
-from tests.support.oracle import public_bundle
-from tests.support.shared import SHARED
+from tests.support.public_schema import public_fault
 
 TERMINALS = frozenset(("run.completed", "run.failed", "run.cancelled"))
 STATUS = {
@@ -85,8 +84,8 @@ def _shape(envelope: dict[str, Any], ids: set[str]) -> Iterable[str]:
         validate.compiled(kind, json.dumps(payload).encode())
     except Exception as error:
         yield f"our schema refuses it: {error}"
-    if SHARED is not None and not public_bundle().accepts(envelope):
-        yield f"the public schema refuses it: {json.dumps(envelope)[:600]}"
+    if (fault := public_fault(envelope)) is not None:
+        yield fault
     for name in SCOPE:
         if name in payload and envelope.get(name) != payload[name]:
             yield f"{name} is {payload[name]!r} in the payload and {envelope.get(name)!r} on the envelope"
