@@ -163,9 +163,12 @@ def claude(stack: ExitStack, folder: Path) -> tuple[list[str], str]:
 
 
 def _installed() -> str:
-    from tests.harness.install import install
+    """Return the pinned Claude Code below `.harness`, installed first where it is not there."""
+    from tests.harness import install
 
-    return str(install("claude"))
+    if install.main([]):
+        raise SystemExit("Claude Code could not be installed; TRUNKLINE_CLAUDE_BIN may name one")
+    return str(install.installed("claude"))
 
 
 def main() -> None:
@@ -190,9 +193,9 @@ def main() -> None:
         finally:
             title("6. The host ends its input; the gateway sweeps and leaves")
             code, words = host.end()
-        for word in words:
-            say(f"stderr: {word}")
-        say(f"exit code {code}")
+            for word in words:
+                say(f"stderr: {word}")
+            say(f"exit code {code}")
         print(f"\nthe run ended with {story.terminal}; the gateway exited {code}")
         raise SystemExit(0 if story.terminal == "run.completed" and code == 0 else 1)
 

@@ -48,5 +48,8 @@ def _make(entry: AdapterEntry, limits: Limits) -> Adapter:
     from ..adapters.registry import load
     from .drive.adapter import ProcessAdapter
 
-    factory = load(entry.type)(entry.settings(limits))
-    return ProcessAdapter(entry.name, factory, limits, entry.journal_events, entry.journal_bytes)
+    settings = entry.settings(limits)
+    factory = load(entry.type)(settings)
+    return ProcessAdapter(
+        entry.name, factory, limits, entry.journal_events, entry.journal_bytes, settings=settings
+    )

@@ -108,11 +108,11 @@ def install() -> None:
     say(f"npm was done after {time.monotonic() - began:.0f} s")
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Install what is missing; see the module's text."""
     parser = argparse.ArgumentParser(description="install the pinned harnesses below .harness/")
     parser.add_argument("--check", action="store_true", help="install nothing, only say what is there")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     absent = missing()
     if not absent or options.check:
         return 1 if absent else 0
