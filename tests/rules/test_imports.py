@@ -60,6 +60,9 @@ START_PATH = (
     "gateway/environment.py",
     "gateway/tool_sources.py",
     "gateway/__main__.py",
+    "gateway/cli.py",
+    "gateway/shutdown.py",
+    "gateway/stdio/prelude.py",
     "gateway/__init__.py",
     "adapters/__init__.py",
     "adapters/base.py",
@@ -202,6 +205,7 @@ def test_importing_the_whole_start_path_pulls_in_nothing_heavy(speedups: str) ->
     names = [".".join(("trunkline", *path.relative_to(ROOT).with_suffix("").parts)) for path in start_path()]
     names = [name.removesuffix(".__init__") for name in names]
     program = (
+        "import signal\n"  # needed before everything else, to end cleanly; it brings enum with it
         "from importlib import import_module\n"
         f"for name in {names!r}:\n"
         "    before = set(sys.modules)\n"
