@@ -7,7 +7,7 @@ import sys
 
 from ..protocol.errors import ConfigError
 from .drive.stdio_fds import take_stdio
-from .shutdown import catch_early, leave, say
+from .shutdown import catch_early, leave, say, speak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def note(text: str) -> None:
     """Log one bounded line of diagnostics."""
     import logging
 
-    logging.getLogger("trunkline").warning("%s", text[:2000])
+    logging.getLogger("trunkline").warning("%s", "\\n".join(text[:2000].splitlines()))
 
 
 def _configuration(options: ServeOptions) -> Config:
@@ -91,24 +91,30 @@ def _run(
 
     async def main() -> list[str]:
         server = Server(switch, limits, reader, writer, early)
-        sys.stderr.write(banner(list(switch.adapters), name))
+        speak(banner(list(switch.adapters), name))
         return await server.run(before)
 
     with asyncio.Runner(loop_factory=factory) as runner:
-        troubles = runner.run(main())
+        try:
+            troubles = runner.run(main())
+        except Exception as error:  # a fault of ours: told like every other end
+            troubles = [f"the gateway failed: {type(error).__name__}: {error}"]
         leave(troubles)
 
 
 def _log(level: str) -> None:
     import logging
 
-    handler = logging.StreamHandler(sys.stderr)
+    class Stderr:
+        write = staticmethod(speak)
+        flush = staticmethod(lambda: None)
+
+    handler = logging.StreamHandler(Stderr())
     handler.setFormatter(logging.Formatter("trunkline: %(levelname)s: %(message)s"))
     logger = logging.getLogger("trunkline")
     logger.addHandler(handler)
     logger.setLevel(level.upper())
     logger.propagate = False
-    logging.raiseExceptions = False  # a stderr that is gone must not end a session
 
 
 def _loop_factory() -> tuple[str, Any]:

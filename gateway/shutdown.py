@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
-import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import NoReturn
+    from typing import Final, NoReturn
+
+
+PIPE_BYTES: Final = 4096
+"""Bytes of one write to stderr: what a pipe that polls as writable takes whole, without blocking."""
+SAY_S: Final = 1.0
+"""Seconds that the last words wait for a host that does not read its end of stderr."""
+
+
+def speak(text: str, seconds: float = 0.0) -> None:
+    """Write to stderr what it takes within some seconds. One that is gone, or full, is no reason to fail or to wait."""
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) > PIPE_BYTES:
+        data = data[: PIPE_BYTES - 4].decode("utf-8", "ignore").encode() + b"...\n"
+    try:
+        if _writable(seconds):
+            os.write(2, data)
+    except OSError:
+        pass
 
 
 def say(text: str) -> None:
-    """Write one diagnostic to stderr; a stderr that is gone is no reason to fail."""
+    """Write one diagnostic to stderr (see `speak`)."""
+    speak(f"trunkline: {text}\n", SAY_S)
+
+
+def _writable(seconds: float) -> bool:
     try:
-        sys.stderr.write(f"trunkline: {text}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        pass
+        poll = select.poll()
+    except AttributeError:  # Windows
+        return True
+    poll.register(2, select.POLLOUT)
+    return bool(poll.poll(seconds * 1000))
 
 
 def catch_early() -> list[int]:

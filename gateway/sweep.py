@@ -9,6 +9,7 @@ from time import monotonic
 from ..protocol import names
 from ..protocol.envelope import Envelope
 from ..protocol.errors import Refusal
+from ..protocol.quote import clip, quote
 from .hub.admission import cancel
 
 TYPE_CHECKING = False
@@ -28,18 +29,24 @@ async def sweep(switch: Switch, seconds: float | None = None) -> list[str]:
         except Refusal:
             tasks[asyncio.ensure_future(_close(session, deadline))] = session
         except Exception as error:
-            troubles.append(f"{session.session_id}: {error}")
+            troubles.append(_trouble(session, error))
         else:
             if answer is not None:
                 tasks[asyncio.ensure_future(_wait(answer))] = session
     if tasks:
         done, stuck = await asyncio.wait(tasks, timeout=max(0.0, deadline - monotonic()))
-        faults = ((tasks[task], task.exception()) for task in done)
-        troubles += [f"{session.session_id}: {fault}" for session, fault in faults if fault is not None]
+        for task in done:
+            fault = "its close was cancelled" if task.cancelled() else task.exception()
+            if fault is not None:
+                troubles.append(_trouble(tasks[task], fault))
         for task in stuck:
             task.cancel()
-            troubles.append(f"{tasks[task].session_id}: did not close in time")
+            troubles.append(_trouble(tasks[task], "did not close in time"))
     return troubles
+
+
+def _trouble(session: Session, what: object) -> str:
+    return f"{quote(session.session_id)}: {clip(str(what), 300)}"
 
 
 async def _wait(answer: asyncio.Future[None]) -> None:

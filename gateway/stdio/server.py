@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from functools import partial
 from time import monotonic
 
 from ..drive.pipes import Sink, Source
@@ -18,10 +19,14 @@ from .door import Door
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Final
 
     from ...protocol.limits import Limits
     from ..hub.switch import Switch
     from .prelude import Prelude
+
+SHOWN: Final = 8
+"""Sessions that did not close which the diagnostic names; of more it gives the count."""
 
 
 class Server:
@@ -32,12 +37,13 @@ class Server:
         self._limits = limits
         self._switch = switch
         self._changed = asyncio.Event()
-        self._signals = list(early)
+        self._early = early
+        self._signals: list[int] = []
         self._failure: str | None = None
-        self.sink = Sink(self._loop, writer, self._drained, self._write_failed)
-        self.source = Source(self._loop, reader, self._data, self._read_failed)
+        self.sink = Sink(self._loop, writer, partial(self._guard, self._drained), self._write_failed)
+        self.source = Source(self._loop, reader, partial(self._guard, self._data), self._read_failed)
         self.door = Door(
-            switch, limits, self.sink, self._loop.call_soon, self.source.pause, self.source.resume, self._changed.set
+            switch, limits, self.sink, self._soon, self.source.pause, self.source.resume, self._changed.set
         )
         self.troubles: list[str] = []
 
@@ -45,6 +51,7 @@ class Server:
         """Serve until the end and return its troubles. `before` is what was done before the loop existed."""
         for number in (signal.SIGTERM, signal.SIGINT):
             self._handle(number)
+        self._signals += self._early  # looked at now, when no other signal can go there any more
         try:
             if before is not None:
                 self._take_over(before)
@@ -52,8 +59,7 @@ class Server:
                 self.source.resume()
             await self._until(self._over)
             self.source.pause()
-            if len(self._signals) < 2:
-                await self._finish_lines()
+            await self._finish_lines()
         finally:
             self.door.stop()
             await self._sweep()
@@ -83,6 +89,16 @@ class Server:
     def _over(self) -> bool:
         door = self.door
         return bool(self._signals or self._failure or door.defect or door.ended)
+
+    def _guard(self, call: Callable[..., None], *arguments: bytes) -> None:
+        """Run a part of the door. A fault of ours in it ends the session: in the loop's hands a host would wait on."""
+        try:
+            call(*arguments)
+        except Exception as error:
+            self._fail(f"the gateway failed: {type(error).__name__}: {error}")
+
+    def _soon(self, call: Callable[[], None]) -> None:
+        self._loop.call_soon(self._guard, call)
 
     def _data(self, chunk: bytes) -> None:
         self.door.feed(chunk)
@@ -116,15 +132,15 @@ class Server:
             self.troubles.append(door.defect)
         if self._failure is not None:
             self.troubles.append(self._failure)
-        if (count := door.unserved) > 0:
+        if (count := door.unserved + door.writer.unwritten) > 0:
             self.troubles.append(f"{count} requests were dropped unserved; they may be sent again")
 
     async def _stage(self, stuck: str, done: Callable[[], bool]) -> None:
-        """Give one stage its window; a second signal ends it at once."""
-        if not await self._until(
-            lambda: done() or self._failure is not None or len(self._signals) > 1, self._limits.window_s
-        ):
-            self.troubles.append(f"shutdown stalled: {stuck}")
+        """Give one stage its window; a second signal or a failure of the pipe ends it at once."""
+        await self._until(lambda: done() or self._failure is not None or len(self._signals) > 1, self._limits.window_s)
+        if self._failure is None and not done():
+            how = "stalled" if len(self._signals) < 2 else "cut short by a second signal"
+            self.troubles.append(f"shutdown {how}: {stuck}")
 
     async def _until(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
         """Wait until something is so, or for some seconds; tell whether it is."""
@@ -144,7 +160,8 @@ class Server:
     async def _sweep(self) -> None:
         troubles = await sweep(self._switch)
         if troubles:
-            self.troubles.append(f"sessions did not close: {'; '.join(troubles)}")
+            more = f"; and {len(troubles) - SHOWN} more" if len(troubles) > SHOWN else ""
+            self.troubles.append(f"sessions did not close: {'; '.join(troubles[:SHOWN])}{more}")
         self.source.close()
         self.sink.close()
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 BLOCK: Final = 1 << 16
 """Bytes up to which lines are joined; what one read of a pipe takes."""
 
+ANSWER: Final = b'{"id"'
+"""What every answer begins with, and no line of a subscription (see `lines.py`)."""
+
 
 class Writer:
     """A bounded queue of lines before a sink. `soon(call)` runs a call at the end of this loop turn."""
@@ -54,6 +57,11 @@ class Writer:
         return not self._lines and not self._sink.blocked
 
     @property
+    def unwritten(self) -> int:
+        """How many answers wait here; lines of subscriptions, which begin otherwise, are not counted."""
+        return sum(line.startswith(ANSWER) for line in self._lines)
+
+    @property
     def blocked(self) -> bool:
         """Whether the sink takes nothing now."""
         return self._sink.blocked
@@ -62,7 +70,7 @@ class Writer:
         """Queue one line; it leaves at the end of the turn at the latest, if the sink takes it."""
         self._lines.append(line)
         self._bytes += len(line)
-        if self._bytes >= BLOCK or len(self._lines) >= self._lines_most:
+        if self._bytes >= BLOCK or not self.room:
             self.flush()
         elif not self._planned:
             self._planned = True
