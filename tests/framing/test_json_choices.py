@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from tests.support.twins import Twin
 
 DOCUMENT = (ROOT / "docs" / "json-choices.md").read_text()
-ROWS = {
-    name: choice
-    for name, choice in re.findall(r"^\| (\S+) \| (accept|refuse|framing_defect) \| \S.*\|$", DOCUMENT, re.M)
-}
+ROWS: dict[str, str] = dict(re.findall(r"^\| (\S+) \| (accept|refuse|framing_defect) \| \S.*\|$", DOCUMENT, re.M))
 HEAD = (
     b'{"protocol":"open-agent-protocol","version":"0.1","profile":"open-agent-protocol.agent-control-core",'
     b'"type":"t","id":"i","payload":{},"x":'
