@@ -75,11 +75,22 @@ def first_fault(name: str, value: object, *, exact: bool = True) -> Fault | None
     return None
 
 
-def holds(value: object) -> bool:
+def holds(value: Any) -> bool:
     """Say whether free JSON holds only numbers that can be carried and written again."""
-    judge = _Judge(True)
-    judge.free(value, None)
-    return judge.unheld is None
+    stack = [value]
+    while stack:
+        here = stack.pop()
+        kind = type(here)
+        if kind is dict:
+            stack.extend(here.values())
+        elif kind is list:
+            stack.extend(here)
+        elif kind is int:
+            if not INT64[0] <= here <= LARGEST:
+                return False
+        elif kind is float and not -_INFINITY < here < _INFINITY:
+            return False
+    return True
 
 
 class _Judge:

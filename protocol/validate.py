@@ -107,8 +107,8 @@ def _refusal(fault: faults.Fault) -> Refusal:
     return Refusal(code, f"{quote(pointer, 120)} {fault.reason}", {"pointer": pointer})
 
 
-def _core(kind: kinds.Kind, tag: tuple[str, str] | None) -> CoreSchema:
-    """Translate a kind; `tag` is the member and value that tell an arm of a tagged object apart."""
+def _core(kind: kinds.Kind, tag: str | None) -> CoreSchema:
+    """Translate a kind; `tag` is the member that tells the arms of a tagged object apart."""
     from pydantic_core import core_schema as cs
 
     if isinstance(kind, str):
@@ -126,11 +126,11 @@ def _core(kind: kinds.Kind, tag: tuple[str, str] | None) -> CoreSchema:
         return cs.nullable_schema(_core(kind.kind, None))
     if isinstance(kind, kinds.TextOr):
         return cs.union_schema([cs.str_schema(strict=True), _core(kind.array, None)], mode="left_to_right")
-    arms = {name: _core(arm, (kind.member, name)) for name, arm in kind.arms.items()}
+    arms = {name: _core(arm, kind.member) for name, arm in kind.arms.items()}
     return cs.tagged_union_schema(arms, kind.member, strict=True)
 
 
-def _core_shape(kind: kinds.Shape, tag: tuple[str, str] | None) -> CoreSchema:
+def _core_shape(kind: kinds.Shape, tag: str | None) -> CoreSchema:
     from pydantic_core import core_schema as cs
 
     fields = {
@@ -138,7 +138,7 @@ def _core_shape(kind: kinds.Shape, tag: tuple[str, str] | None) -> CoreSchema:
         for name, member in kind.members.items()
     }
     if tag is not None:
-        fields[tag[0]] = cs.typed_dict_field(cs.literal_schema([tag[1]]))
+        fields[tag] = cs.typed_dict_field(cs.any_schema())  # the union has chosen this arm by its very value
     if kind.closed:
         shape: CoreSchema = cs.typed_dict_schema(fields, extra_behavior="forbid", strict=True)
     else:

@@ -15,7 +15,7 @@ from trunkline.protocol.errors import Refusal
 from trunkline.protocol.gate import admit
 from trunkline.protocol.render import render_schema
 
-from tests.support.oracle import Bundle, Sampler, envelopes_in, mutations, public_bundle, recorded_texts
+from tests.support.bundle import Bundle, Sampler, envelopes_in, mutations, public_bundle, recorded_texts
 from tests.support.shared import SHARED, needs_shared, shared
 
 TYPES = sorted(shapes.TYPES)
