@@ -217,7 +217,6 @@ def test_values_of_the_python_interface_go_the_same_way(value: Any) -> None:
         (SUBMIT | {"payload": PAYLOAD | {"delivery": None}}, "schema_invalid"),
         (Envelope(names.STATE, "q", {"session_id": "s"}, session_id="s"), "type_mismatch"),
     ],
-    ids=str,
 )
 def test_values_are_refused_the_same_way(value: Any, code: str) -> None:
     with pytest.raises(Refusal) as caught:
