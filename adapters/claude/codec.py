@@ -138,7 +138,7 @@ class ClaudeCodec:
             raise Refusal(names.RUN_ACTIVE, "the harness still runs the turn before")
         line = user_frame(request.payload)
         model = request.payload.get("model_id")
-        turn = Turn(request.run_id or "", model, self.diagnostics.note)
+        turn = Turn(request.run_id or "", model, self.limits.calls_per_run, self.diagnostics.note)
         if model is None or model == self.known.model == self.known.current:
             return self._start(turn, token, line)
         turn.switched = True

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from ..base import Draft
 
-CALLS: Final = 4096
-"""Tool calls that one run may hold; more are dropped and noted. Far beyond what a turn of the harness makes."""
 ERROR_CHARS: Final = 16_384
 """Characters of a failed tool's text that stand in the event."""
 
@@ -56,7 +54,8 @@ class Call:
 
 
 class Turn:
-    """The live run of a session. `note` takes what is worth a diagnostic."""
+    """The live run of a session. `most_calls` bounds the tool calls it holds (more are dropped and noted once), `note`
+    takes what is worth a diagnostic."""
 
     __slots__ = (
         "agents",
@@ -67,6 +66,7 @@ class Turn:
         "error_kind",
         "message",
         "model",
+        "most_calls",
         "note",
         "overflowed",
         "run_id",
@@ -79,8 +79,9 @@ class Turn:
         "unfinished",
     )
 
-    def __init__(self, run_id: str, selected: str | None, note: Callable[[str], None]) -> None:
+    def __init__(self, run_id: str, selected: str | None, most_calls: int, note: Callable[[str], None]) -> None:
         self.run_id = run_id
+        self.most_calls = most_calls
         self.selected = selected  # the model that the submission asked for
         self.note = note
         self.switched = False  # the harness was switched to it, and is to be switched back
@@ -221,7 +222,7 @@ class Turn:
         """Take a frame that shows that a call is alive: `tool_progress`, or a `system` frame of a task."""
         call, kind = word(frame.get("tool_use_id")), frame.get("subtype", frame.get("type"))
         if kind == "task_started":
-            if call in self.calls and len(self.agents) < CALLS:
+            if call in self.calls and len(self.agents) < self.most_calls:
                 self.agents[word(frame.get("task_id"))] = call
             return self.begin(call)
         if kind == "task_progress":
@@ -238,10 +239,10 @@ class Turn:
         id, name = word(call_id), word(name)
         if not id or not name or id in self.calls:
             return []
-        if len(self.calls) >= CALLS:
+        if len(self.calls) >= self.most_calls:
             if not self.overflowed:
                 self.overflowed = True
-                self.note(f"run {self.run_id}: more than {CALLS} tool calls; the rest is not shown")
+                self.note(f"run {self.run_id}: more than {self.most_calls} tool calls; the rest is not shown")
             return []
         call = self.calls[id] = Call(id, name, parent)
         payload = call.about(arguments_json=shallow(value))

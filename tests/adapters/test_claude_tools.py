@@ -266,9 +266,8 @@ def test_questions_have_a_bound() -> None:
     ]
 
 
-def test_calls_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline.adapters.claude.turn.CALLS", 16)
-    host = desk()
+def test_calls_have_a_bound() -> None:
+    host = desk(Limits(calls_per_run=16))
     host.submit("hello")
     host.feed(init(), *(block("m1", call(f"t{number}")) for number in range(40)))
     assert host.kinds().count(names.CALL_REQUESTED) == 16
