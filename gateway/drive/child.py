@@ -22,6 +22,7 @@ from .redact import Tail
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from subprocess import Popen
     from typing import Final
 
     from ...adapters.base import Launch
@@ -219,14 +220,14 @@ class Child:
             self._loop.add_reader(self._pidfd, self._exited)
 
     def _wait_in_thread(self) -> None:
-        code = wait_unreaped(self.pid, block=True) if hasattr(os, "waitid") else self.process.wait()
+        code = wait_unreaped(self.process, block=True) if hasattr(os, "waitid") else self.process.wait()
         try:
             self._loop.call_soon_threadsafe(self._left, code)
         except RuntimeError:  # the loop is closed: the program is ending
             return
 
     def _exited(self) -> None:
-        code = wait_unreaped(self.pid, block=False)
+        code = wait_unreaped(self.process, block=False)
         if code is None:
             return
         self._loop.remove_reader(self._pidfd)
@@ -325,16 +326,16 @@ class Child:
             self._keeper.reaped(self.family)
 
 
-def wait_unreaped(pid: int, block: bool) -> int | None:
+def wait_unreaped(process: Popen[bytes], block: bool) -> int | None:
     """Return a child's exit code (negative: the signal) and leave it a zombie; None while it runs (`block` False).
 
-    A child that somebody else has reaped gives 0, as `subprocess` has it.
+    Where it has been reaped already the code is the one that was collected then, or 0 if it was not by us.
     """
     flags = os.WEXITED | os.WNOWAIT | (0 if block else os.WNOHANG)
     try:
-        found = os.waitid(os.P_PID, pid, flags)
+        found = os.waitid(os.P_PID, process.pid, flags)
     except ChildProcessError:
-        return 0
+        return process.returncode or 0
     if found is None:
         return None
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PAUSE_S: Final = 0.002
 LONGEST_PAUSE_S: Final = 0.050
 """Between two looks at what is left; doubles from the first to the second."""
+_BLIND_ROUNDS: Final = 5
 ORPHANS_S: Final = 60.0
 """How often adopted orphans that have ended are collected, while there are harnesses."""
 
@@ -106,7 +107,7 @@ class Keeper:
         while True:
             table = self._fresh(mark)
             if table is None:
-                return self._clear_group(family)
+                return await self._clear_group(family, deadline)
             left = self._members(family, table)
             self._reap_orphans(table)
             if not left and (quiet or not killed):  # a process that forks can slip through one look, so look twice
@@ -244,11 +245,19 @@ class Keeper:
             self._reap_orphans(table)
             self._orphans_due = loop.call_later(ORPHANS_S, self._collect, loop)
 
-    def _clear_group(self, family: Family) -> list[str]:
-        """Where processes cannot be seen the group is all that can be reached."""
-        family.process.poll()
-        if os.name == "posix" and family.process.returncode is not None and kill_group(family.pid):
-            return [f"something of process group {family.pid} may outlive it"]
+    async def _clear_group(self, family: Family, deadline: float) -> list[str]:
+        """Where processes cannot be seen, kill the group until nothing takes the signal."""
+        import asyncio
+
+        pause, rounds = PAUSE_S, 0
+        while os.name == "posix" and kill_group(family.pid):
+            rounds += 1
+            if family.process.returncode is None and rounds == _BLIND_ROUNDS:  # its own zombie keeps the group
+                return []
+            if time.monotonic() >= deadline:
+                return [f"something of process group {family.pid} outlived its session"]
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_S)
         return []
 
 

@@ -308,6 +308,7 @@ class ProcessSession:
             self._fault = fault
             self._inlet.drop()
             self._child.give_up(now=True)
+            self._child.stop()
 
     def _ended(self, how: Exit, fault: HarnessFault | None) -> None:
         """Nothing more will be read: finish when what was read has been applied."""
