@@ -1,4 +1,4 @@
-"""The session with one process: handshake, ends, cancel, deadlines, faults, and turns that are nobody's."""
+"""The session with one process: handshake, ends, deadlines, faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from trunkline.adapters.base import Settings
 from trunkline.adapters.claude import ClaudeAdapter
 from trunkline.protocol import names
-from trunkline.protocol.errors import Refusal
 from trunkline.protocol.limits import Limits
 
 from tests.support import trace
@@ -23,9 +22,9 @@ from tests.support.claude_wire import (
     delta,
     desk,
     init,
+    refused,
     result,
-    returned,
-    said,
+    running,
     starts,
     stops,
 )
@@ -34,20 +33,6 @@ from tests.support.desk import Desk
 
 def starting(limits: Limits | None = None) -> Desk:
     return Desk(ClaudeAdapter(Settings("coder", limits or Limits())))
-
-
-def running(limits: Limits | None = None) -> Desk:
-    host = desk(limits)
-    host.submit("hello")
-    host.feed(init(), starts("m1"), delta("some"))
-    return host
-
-
-def refused(outcome: Any, code: str, *words: str) -> None:
-    assert isinstance(outcome, Refusal), outcome
-    assert outcome.code == code
-    for word in words:
-        assert word in outcome.message
 
 
 # -- the handshake -----------------------------------------------------------------------------------------------------
@@ -216,135 +201,6 @@ def test_a_result_of_nobody_is_dropped() -> None:
     assert any("no run was live" in note for note in host.notes)
 
 
-# -- cancel ------------------------------------------------------------------------------------------------------------
-
-
-def test_cancelled_in_the_stream() -> None:
-    host = running(Limits(harness_cancel_s=3))
-    assert host.cancel() is None
-    assert host.written[-1]["request"] == {"subtype": "interrupt"}
-    assert host.armed["cancel"] == 3
-    host.feed(control_ok("req_2"), block("m1", said("some")), aborted(usage={}, modelUsage={}, total_cost_usd=0))
-    cancelled = host.last(names.RUN_CANCELLED)
-    assert "settled_by" not in cancelled["payload"]
-    assert "usage" not in cancelled["payload"]
-    assert cancelled["extensions"][names.EXTENSION]["usage"]["confidence"] == "unverified"
-    assert cancelled["extensions"][names.EXTENSION]["native"]["terminal_reason"] == "aborted_streaming"
-    assert (host.armed.get("cancel"), host.armed.get("idle")) == (None, None)
-    trace.check(host.events, cancels=host.cancelled)
-
-
-def test_cancelled_with_a_question_open() -> None:
-    host = running()
-    host.feed(block("m1", call("t1")), asks("q1", "t1"))
-    host.cancel()
-    host.feed({"type": "control_cancel_request", "request_id": "q1"}, control_ok("req_2"))
-    assert host.last(names.PERMISSION_RESOLVED)["payload"]["reason"]["code"] == "run_cancelled"
-    host.feed(returned("t1", "rejected", is_error=True), aborted("aborted_tools"))
-    assert host.kinds()[-3:] == [names.PERMISSION_RESOLVED, names.CALL_CANCELLED, names.RUN_CANCELLED]
-    trace.check(host.events, cancels=host.cancelled)
-
-
-def test_a_question_after_the_cancel_is_denied() -> None:
-    host = running()
-    host.cancel()
-    host.feed(asks("q1", "t1"))
-    assert host.written[-1]["response"]["response"]["behavior"] == "deny"
-    host.feed(returned("t1", "The run is ending.", is_error=True), aborted("aborted_tools"))
-    trace.check(host.events, cancels=host.cancelled)
-
-
-def test_completion_may_win() -> None:
-    host = running()
-    host.cancel()
-    host.feed(control_ok("req_2"), stops(), result("some"))
-    assert host.kinds()[-1] == names.RUN_COMPLETED
-    host.submit("next")
-    host.feed(init(), result("fine", total=2))
-    assert host.kinds("run-2")[-1] == names.RUN_COMPLETED
-    trace.check(host.events, cancels=host.cancelled)
-
-
-def test_a_model_error_may_win() -> None:
-    host = running()
-    host.cancel()
-    host.feed(result("API Error: 500", is_error=True, api_error_status=500))
-    assert host.kinds()[-1] == names.RUN_FAILED
-
-
-def test_an_interrupt_without_effect_ends_the_process() -> None:
-    host = running()
-    host.cancel()
-    host.elapsed("cancel")
-    assert host.end == "stop"
-    assert host.live().id == "run-1"  # nothing is claimed until the process is gone
-    host.gone(-15)
-    cancelled = host.last(names.RUN_CANCELLED)["payload"]
-    assert cancelled["settled_by"] == "inferred"
-    assert "did not stop the turn" in cancelled["reason"]
-    trace.check(host.events, cancels=host.cancelled)
-
-
-def test_a_result_while_the_process_is_stopped_counts() -> None:
-    host = running()
-    host.cancel()
-    host.elapsed("cancel")
-    host.feed(aborted())
-    assert host.kinds()[-1] == names.RUN_CANCELLED
-    refused(host.submit("next"), names.SESSION_CLOSED)
-    host.gone(-15)
-    trace.check(host.events, cancels=host.cancelled)
-
-
-def test_cancelled_twice_is_interrupted_once() -> None:
-    host = running()
-    host.cancel()
-    assert host.ask(names.CANCEL, "run-1") is None
-    assert [line["request"]["subtype"] for line in host.written if "request" in line].count("interrupt") == 1
-
-
-def test_cancelled_before_the_turn_began() -> None:
-    """The interrupt may meet the turn before; the turn that begins then is interrupted itself."""
-    host = desk()
-    host.submit("hello")
-    host.cancel()
-    host.feed(control_ok("req_2"), init())
-    assert [line["request"]["subtype"] for line in host.written if "request" in line].count("interrupt") == 2
-    host.feed(aborted())
-    trace.check(host.events, cancels=host.cancelled)
-
-
-# -- closing -----------------------------------------------------------------------------------------------------------
-
-
-def test_closing_at_rest_says_nothing() -> None:
-    host = desk()
-    before = len(host.written)
-    host.close()
-    assert len(host.written) == before
-    host.gone(0)
-
-
-def test_closing_interrupts_a_live_turn_first() -> None:
-    host = running()
-    host.close()
-    assert host.written[-1]["request"] == {"subtype": "interrupt"}
-    host.feed(control_ok("req_2"), aborted())
-    assert host.last(names.RUN_FAILED)["payload"]["error"]["code"] == "session_closed"
-    host.gone(1)
-    trace.check(host.events)
-
-
-def test_closing_a_harness_that_says_nothing_more() -> None:
-    host = running()
-    host.close()
-    host.gone(-9)
-    failed = host.last(names.RUN_FAILED)["payload"]
-    assert failed["error"]["code"] == "session_closed"
-    assert failed["settled_by"] == "inferred"
-    trace.check(host.events)
-
-
 # -- silence and faults ------------------------------------------------------------------------------------------------
 
 
@@ -479,86 +335,3 @@ def test_the_native_handle() -> None:
     host.feed(init(), result())
     native = {"harness": "claude", "session_id": "native-1", "version": "2.1.197", "cwd": "/w"}
     assert host.codec.facts()["metadata"] == {names.EXTENSION: {"native": native}}
-
-
-# -- turns of the harness's own ----------------------------------------------------------------------------------------
-
-NOTIFIED = {
-    "type": "system",
-    "subtype": "task_notification",
-    "task_id": "b1",
-    "tool_use_id": "t1",
-    "status": "completed",
-}
-OWN: dict[str, Any] = {"origin": {"kind": "task-notification"}}
-
-
-def own_turn(total: int) -> list[dict[str, Any]]:
-    return [
-        init(),
-        starts("own"),
-        delta("to myself"),
-        block("own", call("t9")),
-        returned("t9", "x"),
-        result("to myself", total=total, **OWN),
-    ]
-
-
-def test_a_turn_of_its_own_at_rest_is_nobodys() -> None:
-    host = desk()
-    host.submit("one")
-    host.feed(init(), result("a"), NOTIFIED, *own_turn(2))
-    assert host.kinds() == [names.RUN_STARTED, names.CONTENT_DELTA, names.RUN_COMPLETED]
-    assert host.notes == []
-    host.submit("two")
-    host.feed(init(), starts("m2"), delta("b"), stops(), result("b", total=3))
-    assert host.text("run-2") == "b"
-    cost = host.last(names.RUN_COMPLETED)["extensions"][names.EXTENSION]["usage"]["cost_usd"]
-    assert cost == 0.25  # its own turn is not charged to the run
-    trace.check(host.events)
-
-
-def test_a_prompt_that_waits_behind_a_turn_of_its_own() -> None:
-    host = desk()
-    host.submit("one")
-    host.feed(init(), result("a"), NOTIFIED, *own_turn(2)[:3])
-    host.submit("two")
-    host.feed(*own_turn(2)[3:], init(), starts("m2"), delta("b"), stops(), result("b", total=3))
-    assert host.text("run-2") == "b"
-    assert host.kinds("run-2") == [names.RUN_STARTED, names.CONTENT_DELTA, names.RUN_COMPLETED]
-    trace.check(host.events)
-
-
-def test_a_prompt_that_crosses_the_notification() -> None:
-    host = desk()
-    host.submit("one")
-    host.feed(init(), result("a"))
-    host.submit("two")
-    host.feed(NOTIFIED, *own_turn(2), init(), starts("m2"), delta("b"), stops(), result("b", total=3))
-    assert host.text("run-2") == "b"
-    trace.check(host.events)
-
-
-def test_a_guess_that_proves_wrong_loses_no_reply() -> None:
-    """The notification was told within the prompt's own turn; the result, which names no origin, is the run's."""
-    host = desk()
-    host.submit("one")
-    host.feed(NOTIFIED, init(), starts("m2"), delta("b"), stops(), result("b"))
-    assert host.text("run-1") == "b"
-    assert host.kinds()[-1] == names.RUN_COMPLETED
-
-
-def test_nobody_can_be_asked_in_a_turn_of_its_own() -> None:
-    host = desk()
-    host.feed(NOTIFIED, init(), asks("q1", "t9"))
-    assert host.written[-1]["response"]["response"]["behavior"] == "deny"
-    assert host.events == []
-
-
-def test_a_task_that_ends_within_the_turn_changes_nothing() -> None:
-    host = desk()
-    host.submit("one")
-    host.feed(init(), block("m1", call("t1")), NOTIFIED, returned("t1", "x"), result("a"))
-    host.submit("two")
-    host.feed(init(), starts("m2"), delta("b"), stops(), result("b", total=2))
-    assert host.text("run-2") == "b"

@@ -6,6 +6,7 @@ from typing import Any
 
 from trunkline.adapters.base import Settings
 from trunkline.adapters.claude import ClaudeAdapter
+from trunkline.protocol.errors import Refusal
 from trunkline.protocol.limits import Limits
 
 from tests.support.desk import Desk
@@ -30,6 +31,22 @@ def desk(limits: Limits | None = None, **options: Any) -> Desk:
     made.feed(answered(MODELS))
     assert made.settled == {1: None}
     return made
+
+
+def running(limits: Limits | None = None) -> Desk:
+    """Return a desk with a run whose turn has begun to speak."""
+    host = desk(limits)
+    host.submit("hello")
+    host.feed(init(), starts("m1"), delta("some"))
+    return host
+
+
+def refused(outcome: Any, code: str, *words: str) -> None:
+    """Fail unless a request was refused with this code, for a reason that holds these words."""
+    assert isinstance(outcome, Refusal), outcome
+    assert outcome.code == code
+    for word in words:
+        assert word in outcome.message
 
 
 def answered(models: Any, request_id: str = "req_1") -> dict[str, Any]:
