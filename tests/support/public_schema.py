@@ -35,7 +35,7 @@ def _validator(kind: str) -> Any:
         return None
     files[ROOT] = {**root, "oneOf": [{"$ref": f"#/$defs/{branches[kind]}"}]}
     registry: Registry[Any] = Registry().with_resources(
-        [(BASE + name, Resource(contents, DRAFT202012)) for name, contents in files.items()]
+        [(BASE + name, Resource(contents=contents, specification=DRAFT202012)) for name, contents in files.items()]
     )
     return Draft202012Validator({"$ref": BASE + ROOT}, registry=registry)
 
