@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
+from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from tests.support.shared import SHARED
@@ -35,7 +35,7 @@ def _validator(kind: str) -> Any:
         return None
     files[ROOT] = {**root, "oneOf": [{"$ref": f"#/$defs/{branches[kind]}"}]}
     registry: Registry[Any] = Registry().with_resources(
-        [(BASE + name, Resource(contents=contents, specification=DRAFT202012)) for name, contents in files.items()]
+        [(BASE + name, DRAFT202012.create_resource(contents)) for name, contents in files.items()]
     )
     return Draft202012Validator({"$ref": BASE + ROOT}, registry=registry)
 
