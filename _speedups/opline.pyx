@@ -53,7 +53,8 @@ cdef bint names_take(Text* t, Place start, Place end) noexcept nogil:
 cdef class OpLine:
     """One well-formed request line; see the reference for what its members hold."""
 
-    cdef readonly object id
+    cdef readonly long long id
+    cdef int seen
     cdef readonly str op
     cdef readonly str adapter
     cdef readonly str session_id
@@ -61,7 +62,13 @@ cdef class OpLine:
     cdef readonly bytes after
     cdef readonly bytes request
     cdef readonly tuple allow_degraded_features
-    cdef readonly frozenset present
+
+    @property
+    def present(self):
+        """The names of the members that stand in the line."""
+        if PRESENT[self.seen] is None:
+            PRESENT[self.seen] = frozenset([text for text, bit in MEMBERS.items() if self.seen & bit])
+        return PRESENT[self.seen]
 
     def __repr__(self):
         return f"OpLine(id={self.id}, op={shown(self.op)}, present={sorted(self.present)})"
@@ -126,9 +133,7 @@ cdef Place members(Text* t, Place p, OpLine found) except NULL:
                 raise defect(t, fault(t, p, MEMBER_END), "")
     if seen & 3 != 3:
         raise defect(t, refuse(t, p, MISSING), "'op'" if seen & 1 else "'id'")
-    if PRESENT[seen] is None:
-        PRESENT[seen] = frozenset([text for text, bit in MEMBERS.items() if seen & bit])
-    found.present = <frozenset>PRESENT[seen]
+    found.seen = seen
     return p + 1
 
 
@@ -234,11 +239,9 @@ cdef str name_of(int bit):
 
 
 cdef Place read_id(Text* t, Place p, OpLine found) except NULL:
-    cdef long long value = 0
     cdef Place end = skip_number(t, p)
-    if end == NULL or not int64(t, p, end, &value):
+    if end == NULL or not int64(t, p, end, &found.id):
         raise defect(t, fault(t, p, INT64), "id")
-    found.id = value
     return end
 
 
