@@ -43,13 +43,14 @@ class Rig:
         """`members` are added to the adapter's entry in the configuration."""
         self.folder = folder
         self.home, self.work = folder / "home", folder / "work"
-        self.home.mkdir()
-        self.work.mkdir()
+        for own in (self.home, self.work, folder / "tmp"):
+            own.mkdir()
         self.mock = mock
         limits = members.pop("limits", {})
         variables = [
             "PATH",
             f"HOME={self.home}",
+            f"TMPDIR={folder / 'tmp'}",
             f"CLAUDE_CONFIG_DIR={self.home / '.claude'}",
             f"ANTHROPIC_BASE_URL={mock.url}",
             "ANTHROPIC_API_KEY=test-key",
