@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..protocol import names
 from ..protocol.envelope import Envelope
 from ..protocol.errors import Refusal
+from .hub.answers import forget, waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +20,11 @@ def undo_open(switch: Switch, result: Result, named: str | None, why: str) -> st
     if named is not None:
         return f"{why}; session {named[:80]} stays open"
     try:
-        switch.session(result.session_id).close(insist=True)
+        ending = switch.session(result.session_id).close(insist=True)
     except Refusal as refusal:
         return f"{why}; the session could not be closed again: {refusal}"
-    return f"{why}; the session was closed again"
+    forget(ending)
+    return f"{why}; the session {'is being' if waits(ending) else 'was'} closed again"
 
 
 def undo_submit(switch: Switch, result: Result, why: str) -> str:
@@ -38,9 +40,11 @@ def undo_submit(switch: Switch, result: Result, why: str) -> str:
         run_id=run,
     )
     try:
-        switch.cancel(session, request)
+        forget(switch.cancel(session, request))
     except Refusal as refusal:
         settled = (refusal.details or {}).get("status")
         return f"{why}; the run settled as {settled}" if settled else f"{why}; the run is possibly still live"
-    state = switch.session(session).stream.runs[run].state
-    return f"{why}; the run was cancelled ({state})"
+    found = switch.session(session).stream.runs.get(run)
+    if found is not None and not found.over:
+        return f"{why}; the run was told to stop and is possibly still live ({found.state})"
+    return f"{why}; the run was cancelled"

@@ -19,7 +19,7 @@ from ..undo import undo_open, undo_submit
 from .admission import Admission, no_subscription_slot
 from .lines import OK, answer_line, refusal_line
 from .pump import Pump, Reading
-from .writer import Writer
+from .writer import BLOCK, Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,13 +123,14 @@ class Door:
         self._changed()
 
     def _take_all(self, frames: Iterable[bytes]) -> None:
-        """Serve lines in the reader's turn. Answers that are there at once leave together, up to `BATCH` in a block."""
+        """Serve lines in the reader's turn. Answers that are there at once leave together, up to `BATCH` or `BLOCK`."""
         backlog, writer = self._backlog, self.writer
         if backlog:
             backlog.extend(frames)
             return
         frames = iter(frames)
         answers: list[bytes] = []
+        size = 0
         clear = writer.clear and not self._stalled
         for frame in frames:
             self.count += 1
@@ -143,10 +144,12 @@ class Door:
             if answer is not None:
                 if clear:
                     answers.append(answer)
-                    if len(answers) < BATCH:
+                    size += len(answer)
+                    if len(answers) < BATCH and size < BLOCK:
                         continue
                     writer.put_all(answers)
                     answers = []
+                    size = 0
                     clear = writer.clear and not self._stalled
                 else:
                     self._settle(answer, _size(line))
@@ -174,8 +177,8 @@ class Door:
                 return answer
             if outcome is None or isinstance(outcome, bytes | Envelope | dict):
                 return self._answer(line, outcome)
-            self.admission.take(size := _size(line))
-            outcome.add_done_callback(partial(self._finished, line, size))
+            outcome.add_done_callback(partial(self._finished, line, size := _size(line)))
+            self.admission.take(size)
             return None
         except Refusal as refusal:
             return self._refusal(line.id, refusal)

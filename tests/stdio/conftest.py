@@ -1,0 +1,5 @@
+"""Fixtures of the door tests."""
+
+from tests.support.doors import start, start_pair, start_process
+
+__all__ = ["start", "start_pair", "start_process"]
