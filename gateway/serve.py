@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..protocol.limits import Limits
     from .cli import ServeOptions
     from .config import Config
+    from .drive.keeper import Keeper
     from .hub.switch import Switch
     from .stdio.prelude import Prelude
 
@@ -35,7 +36,7 @@ def serve_stdio(options: ServeOptions) -> NoReturn:
     from .stdio.prelude import prelude
 
     before = prelude(reader, writer, switch, config.limits)
-    _run(switch, config.limits, reader, writer, early, before, options.log_level)
+    _run(switch, config.limits, reader, writer, early, before, _keeper(config), options.log_level)
 
 
 def make_switch(config: Config) -> Switch:
@@ -80,6 +81,7 @@ def _run(
     writer: int,
     early: Sequence[int],
     before: Prelude,
+    keeper: Keeper | None,
     log_level: str,
 ) -> NoReturn:
     import asyncio
@@ -92,14 +94,31 @@ def _run(
     async def main() -> list[str]:
         server = Server(switch, limits, reader, writer, early)
         speak(banner(list(switch.adapters), name))
-        return await server.run(before)
+        troubles = await server.run(before)
+        return troubles if keeper is None else [*troubles, *await keeper.settle(limits.window_s)]
 
     with asyncio.Runner(loop_factory=factory) as runner:
         try:
             troubles = runner.run(main())
         except Exception as error:  # a fault of ours: told like every other end
             troubles = [f"the gateway failed: {type(error).__name__}: {error}"]
+        if keeper is not None:
+            troubles = [*troubles, *keeper.sweep_now()]
+            keeper.close()
         leave(troubles)
+
+
+def _keeper(config: Config) -> Keeper | None:
+    """Return the keeper of children where the configuration has any: all children of this program are ours to adopt."""
+    from .config import IN_PROCESS
+
+    if all(entry.type in IN_PROCESS for entry in config.adapters.values()):
+        return None
+    from .drive.keeper import shared_keeper
+
+    keeper = shared_keeper()
+    keeper.adopt = True
+    return keeper
 
 
 def _log(level: str) -> None:
