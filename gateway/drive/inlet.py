@@ -14,11 +14,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Handle
     from collections.abc import Callable, Sequence
+    from typing import Final
 
     from ...adapters.base import Exit
     from ...protocol.limits import Limits
     from ..hub.ports import Outlet
     from .child import Child
+
+POLL_S: Final = 0.001
+"""How often a stall looks whether a sink has drained: a sink says only that a subscription has moved."""
 
 
 class Inlet:
@@ -155,24 +159,35 @@ class Inlet:
             return False
         self._child.pause()
         self._stall_began = began = self._loop.time()
-        self._turn = self._loop.call_later(left, self._go_on, began, True)
         self._watch(began)
+        self._turn = self._loop.call_later(min(POLL_S, left), self._look, began, left)
         return True
+
+    def _look(self, began: float, left: float) -> None:
+        """Whether the stall is over: its time, or the congestion, of whose end nobody need tell."""
+        spent = self._loop.time() - began
+        if spent >= left or not self._outlet.congested:
+            self._go_on(began)
+        else:
+            self._turn = self._loop.call_later(min(POLL_S, left - spent), self._look, began, left)
 
     def _watch(self, began: float) -> None:
         def progressed() -> None:
             if self._stall_began == began:  # later: a subscription says so in the midst of its own work
-                self._loop.call_soon(self._go_on, began, False)
+                self._loop.call_soon(moved)
+
+        def moved() -> None:
+            if self._stall_began != began:
+                return
+            if self._outlet.congested:
+                self._watch(began)
+            else:
+                self._go_on(began)
 
         self._outlet.on_progress(progressed)
 
-    def _go_on(self, began: float, elapsed: bool) -> None:
-        """End a stall when its time is over, or when a subscription has moved and no sink is blocked any more."""
-        if self._stall_began != began:
-            return
-        if not elapsed and self._outlet.congested:
-            self._watch(began)
-            return
+    def _go_on(self, began: float) -> None:
+        """End a stall."""
         if self._turn is not None:
             self._turn.cancel()
         self._stall_began = None
