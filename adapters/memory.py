@@ -167,7 +167,11 @@ class MemorySession:
         self._facts = {"sources": self._sources}
 
     def prepare(self, run_id: str) -> None:
-        """Mint the run's ids, in the order that fixtures rely on (spec: hub 9.2)."""
+        """Mint the run's ids, in the order that fixtures rely on (spec: hub 9.2).
+
+        Only one run may wait, so one that never got its order was cancelled while it waited.
+        """
+        self._plays = {run: play for run, play in self._plays.items() if play.order is not None}
         self._plays[run_id] = _Play(self._ids)
 
     def submit(self, request: Envelope) -> None:
@@ -256,9 +260,12 @@ class MemorySession:
         about = {**self._identity(play.permission), "tool_call_id": play.call, "outcome": "resolved"}
         if "choice_id" in payload:
             about["choice_id"] = payload["choice_id"]
-        resolved: Draft = (run, names.PERMISSION_RESOLVED, {**about, "granted": granted})
+        about["granted"] = granted
+        if not granted and payload.get("reason"):
+            about["reason"] = {"code": "permission_denied", "message": payload["reason"]}
+        resolved: Draft = (run, names.PERMISSION_RESOLVED, about)
         if not granted:
-            error = {"code": "permission_denied", "message": "the scripted tool was denied"}
+            error = about.get("reason") or {"code": "permission_denied", "message": "the scripted tool was denied"}
             self._end(
                 run, [resolved, (run, names.CALL_CANCELLED, _call(play)), (run, names.RUN_FAILED, {"error": error})]
             )

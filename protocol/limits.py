@@ -40,6 +40,8 @@ DEFAULTS: Final[Mapping[str, int | float | None]] = {
     "closed_sessions_kept": 1024,
     "runs_kept": 256,
     "gates_per_run": 256,
+    "calls_per_run": 4096,
+    "notes_per_run": 256,
     "gate_deadline_s": None,
     # the sink gate (decision 26)
     "frames_per_turn": 32,
@@ -94,6 +96,8 @@ class Limits:
     closed_sessions_kept: int
     runs_kept: int
     gates_per_run: int
+    calls_per_run: int
+    notes_per_run: int
     gate_deadline_s: float | None
     frames_per_turn: int
     stall_s: float

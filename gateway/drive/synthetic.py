@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 REVISION: Final = "synthetic-load-v1"
 ENDPOINT: Final = "synthetic.load"
+TURN_BYTES: Final = 1 << 18
+"""Text bytes that one loop turn publishes at most (one delta at least), so that large deltas starve nobody either."""
 READER_LAG: Final = 32
 """With `pace: reader`, events that an attached subscription may be behind before the source waits."""
 _FORGETS: Final = "the journal is bounded and nothing survives the process"
@@ -89,6 +91,8 @@ class SyntheticSession:
         self._message = ""
         self._sent = 0
         self._stalled = 0.0
+        self._waits = False  # for a reader
+        self._turn = max(1, min(limits.frames_per_turn, TURN_BYTES // max(1, len(self._text))))
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
 
     def prepare(self, run_id: str) -> None:
@@ -108,9 +112,10 @@ class SyntheticSession:
 
     def cancel(self, request: Envelope) -> None:
         """Stop at once, wherever it is."""
-        self._stop_timer()
-        run, self._run = self._run, None
-        if run is not None:
+        run = self._run
+        if run is not None and run == request.run_id:
+            self._stop_timer()
+            self._run = None
             self._outlet.publish([(run, names.RUN_CANCELLED, {"reason": "cancel confirmed"})])
 
     def models(self) -> None:
@@ -139,16 +144,18 @@ class SyntheticSession:
         if run is None:
             return
         loop = asyncio.get_running_loop()
-        if self._reader and self._outlet.lag > READER_LAG:
+        self._waits = self._reader and self._outlet.lag > READER_LAG
+        if self._waits:
             self._outlet.on_progress(self._again)
             return
         if self._outlet.congested and self._stalled < self._limits.stall_run_s:
             self._stalled += self._limits.stall_s
             self._timer = loop.call_later(self._limits.stall_s, self._step)
+            self._waits = True
             self._outlet.on_progress(self._again)
             return
         left = self._deltas - self._sent
-        count = min(left, 1 if self._interval else self._limits.frames_per_turn)
+        count = min(left, 1 if self._interval else self._turn)
         part = {"message_id": self._message, "part": {"type": "text", "text": self._text}}
         self._sent += count
         self._outlet.publish([(run, names.CONTENT_DELTA, part)] * count)
@@ -160,8 +167,9 @@ class SyntheticSession:
             self._timer = loop.call_soon(self._step)
 
     def _again(self) -> None:
-        """A reader has moved: go on in the next turn, once, whatever else was planned."""
-        if self._run is not None:
+        """A reader has moved: go on in the next turn, if that is what the run waits for."""
+        if self._run is not None and self._waits:
+            self._waits = False
             self._stop_timer()
             self._timer = asyncio.get_running_loop().call_soon(self._step)
 

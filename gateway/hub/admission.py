@@ -7,17 +7,17 @@ the turn in which the run before it ends.
 from __future__ import annotations
 
 from ...protocol import names
-from ...protocol.capability import refuse_stale
+from ...protocol.capability import refuse_feature, refuse_stale
 from ...protocol.controls import refuse_delivery, refuse_submit
 from ...protocol.envelope import Envelope
 from ...protocol.errors import HarnessFault, Refusal
 from ...protocol.lifecycle import RunState, cancel_status
-from .answers import then
+from .answers import forget, then, waits
 from .runs import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any, Final
 
     from .ports import Answer
@@ -43,7 +43,7 @@ def submit(session: Session, request: Envelope) -> Answer[Envelope]:
     if (refusal := refuse_delivery(payload)) is not None:
         raise refusal
     live = session.live()
-    _check_room(session, live)
+    _check_room(session, live, payload.get("allow_degraded_features", ()))
     run_id = session.ids.mint("run")
     port.prepare(run_id)
     messages = [
@@ -64,47 +64,47 @@ def submit(session: Session, request: Envelope) -> Answer[Envelope]:
     _register(session, run)
     if live:
         return response
-    return then(start(session, run), lambda _: response)
+    return start(session, run, response)
 
 
-def start(session: Session, run: Run) -> Answer[None]:
-    """Give a run to the adapter. A refusal takes the run back, unless it has already published something."""
+def start(session: Session, run: Run, response: Envelope) -> Answer[Envelope]:
+    """Give a run to the adapter, and answer with `response`.
 
-    def refused(error: BaseException) -> BaseException:
-        if run.sequence == 0:
-            session.stream.runs.pop(run.id, None)
-            session.touch()
-        elif not run.over:
-            _fail(session, run, error)
-        return error
+    A refusal takes the run back, and whoever waits behind it gets the turn. Once the run has published something it is
+    too late for that: it was admitted, and it fails (spec: envelopes 8).
+    """
+    stream = session.stream
+    before = stream.current
+    if run.state == RunState.ADMITTED:
+        stream.current = run
+
+    def refused(error: Exception) -> Envelope:
+        if run.sequence:
+            if not run.over:
+                _fail(session, run, error)
+            return response
+        if stream.current is run:
+            stream.current = before
+        session.withdraw(run)
+        raise session.trouble("submit", error)
 
     run.state = RunState.ADMITTED
-    try:
-        return then(session.port().submit(run.order), lambda _: None, refused)
-    except Exception as error:
-        refused(error)
-        raise
+    return then(lambda: session.port().submit(run.order), lambda _: response, refused)
 
 
 def promote(session: Session) -> None:
     """Start the reservation whose turn it is. Refused now, after its admission, it fails (spec: envelopes 8)."""
-    for run in session.live():
-        if run.state != RunState.QUEUED:
-            return
-        run.state = RunState.ADMITTED
-
-        def refused(error: BaseException, run: Run = run) -> BaseException:
-            _fail(session, run, error)
-            return error
-
-        try:
-            answer = then(session.port().submit(run.order), lambda _: None, refused)
-        except Exception as error:
-            refused(error)
-        else:
-            if answer is not None:
-                answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+    run = next(iter(session.live()), None)
+    if run is None or run.state != RunState.QUEUED:
         return
+
+    def refused(error: Exception) -> None:
+        if not run.over:
+            _fail(session, run, error)
+
+    run.state = RunState.ADMITTED
+    session.touch()
+    forget(then(lambda: session.port().submit(run.order), lambda _: None, refused))
 
 
 def cancel(session: Session, request: Envelope) -> Answer[Envelope]:
@@ -117,28 +117,37 @@ def cancel(session: Session, request: Envelope) -> Answer[Envelope]:
     if (refusal := refuse_stale(session.descriptor, request.capability_revision)) is not None:
         raise refusal
     status = cancel_status(run.state)
-    if run.over or run.state == RunState.CANCELLING:
+    if run.over or run.cancelling:
         return _cancel_answer(session, request, run, status)
     if not session.descriptor.affirmative("run.cancel"):
         details = {"feature": "run.cancel", "reason": names.UNADVERTISED}
         raise Refusal(names.UNSUPPORTED_FEATURE, "this adapter cannot cancel a run", details)
     if run.state == RunState.QUEUED:
+        run.cancelling = True
         reason = "reservation cancelled before promotion"
         session.publish([(run.id, names.RUN_CANCELLED, {"reason": reason})])
         return _cancel_answer(session, request, run, RunState.CANCELLED)
     port = session.port()
-    if run.started:
+    run.cancelling = True
+    if run.started and run.state != RunState.CANCELLING:
         session.publish([(run.id, names.RUN_STATUS, {"status": RunState.CANCELLING})])
-    return then(port.cancel(request), lambda _: _cancel_answer(session, request, run, status))
+
+    def refused(error: Exception) -> Envelope:
+        run.cancelling = False
+        raise session.trouble("cancel", error)
+
+    return then(lambda: port.cancel(request), lambda _: _cancel_answer(session, request, run, status), refused)
 
 
-def _check_room(session: Session, live: Collection[Run]) -> None:
-    """Refuse `run_active` where no run can start and none can wait."""
+def _check_room(session: Session, live: Collection[Run], allow: Collection[str]) -> None:
+    """Refuse `run_active` where no run can start and none can wait; a degraded queue is used only with consent."""
     if not live:
         return
     waiting = sum(1 for run in live if run.state == RunState.QUEUED)
-    queue = session.descriptor.affirmative(QUEUE)
-    most = session.descriptor.limit("max_queued_runs_per_session") or 0 if queue else 0
+    refusal = refuse_feature(session.descriptor, QUEUE, allow)
+    if refusal is not None and refusal.code == names.CAPABILITY_DEGRADED:
+        raise refusal
+    most = 0 if refusal is not None else session.descriptor.limit("max_queued_runs_per_session") or 0
     if waiting >= most:
         what = f"{waiting} run(s) already wait" if most else "this adapter has no queue"
         raise Refusal(names.RUN_ACTIVE, f"the session is busy and {what}; submit again after the terminal")
@@ -148,6 +157,7 @@ def _register(session: Session, run: Run) -> None:
     """Add a run; the oldest ended ones beyond `Limits.runs_kept` are forgotten."""
     runs = session.stream.runs
     runs[run.id] = run
+    session.notes_left = session.limits.notes_per_run
     session.touch()
     if len(runs) > session.limits.runs_kept:
         for old in [old for old in runs.values() if old.over][: len(runs) - session.limits.runs_kept]:
@@ -180,26 +190,35 @@ def _cancel_answer(session: Session, request: Envelope, run: Run, status: str) -
     return session.answer(request, payload, run.id)
 
 
-def _fail(session: Session, run: Run, error: BaseException) -> None:
+def _fail(session: Session, run: Run, error: Exception) -> None:
     code = error.code if isinstance(error, Refusal | HarnessFault) else names.INTERNAL
-    message = str(error)[: session.limits.message_chars]
-    session.publish([(run.id, names.RUN_FAILED, {"error": {"code": code, "message": message}})])
+    told = session.trouble("submit", error)
+    session.publish([(run.id, names.RUN_FAILED, {"error": {"code": code, "message": told.message or code}})])
 
 
 def _model_ids(session: Session, payload: Mapping[str, Any]) -> Collection[str] | None:
     """Return the catalog's model ids where the submission names a model and the catalog is known now."""
     if "model_id" not in payload or session.adapter is None:
         return None
-    catalog = session.adapter.models()
-    if catalog is None or hasattr(catalog, "add_done_callback"):
-        return None
-    return [model["id"] for model in catalog["models"]]
+    return _known(session, session.adapter.models, "models", "id")
 
 
 def _tool_names(session: Session, payload: Mapping[str, Any]) -> Collection[str] | None:
     if "tool_choice" not in payload or session.adapter is None:
         return None
-    catalog = session.adapter.tools()
-    if catalog is None or hasattr(catalog, "add_done_callback"):
+    return _known(session, session.adapter.tools, "tools", "name")
+
+
+def _known(
+    session: Session, ask: Callable[[], Answer[Mapping[str, Any] | None]], member: str, name: str
+) -> Collection[str] | None:
+    """Return the names in a catalog; None where there is none, or none now: then it binds nothing."""
+    try:
+        catalog: Any = ask()
+        if waits(catalog):
+            forget(catalog)
+            return None
+        return None if catalog is None else [item[name] for item in catalog.get(member) or ()]
+    except Exception as error:
+        session.note(f"the catalog of {member} could not be read: {session.trouble(f'list of {member}', error)}")
         return None
-    return [tool["name"] for tool in catalog["tools"]]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ...protocol import names
 from ...protocol.errors import HarnessFault, Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Callable
-    from typing import TypeGuard, TypeVar
+    from typing import Any, TypeGuard, TypeVar
 
     from .ports import Answer
 
@@ -60,7 +59,7 @@ def then(
     return outer
 
 
-def forget(answer: Answer[T]) -> None:
+def forget(answer: Any) -> None:
     """Let an answer go that nobody waits for; its error was dealt with by whoever asked."""
     if waits(answer):
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -73,8 +72,3 @@ def trouble(error: Exception, code: str, most: int) -> Refusal:
     text = str(error) or type(error).__name__
     details = {"cause": error.code} if isinstance(error, HarnessFault) else None
     return Refusal(code, text if len(text) <= most else text[:most] + "…", details)
-
-
-def internal(most: int) -> Callable[[Exception], Refusal]:
-    """Return a function that turns any error into a refusal (see `trouble`), `internal` unless it is one already."""
-    return lambda error: trouble(error, names.INTERNAL, most)

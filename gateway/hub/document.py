@@ -6,9 +6,12 @@ from ...protocol.lifecycle import RunState, session_status, wire_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Final
 
     from .session import Session
+
+_FACTS: Final = ("current_model_id", "metadata", "sources")
+"""What an adapter may add; everything else of the document is the hub's own to say."""
 
 
 def state_document(session: Session) -> dict[str, Any]:
@@ -27,10 +30,9 @@ def state_document(session: Session) -> dict[str, Any]:
             document.setdefault("active_run_id", run.id)
             entry["as_of_sequence"] = run.sequence
         entry["admitted_submit_requests"] = [run.order.id]
-        if run.gates:
-            entry["pending_interactions"] = [gate.id for gate in run.gates.values() if not gate.answered]
-            acknowledged = [gate.id for gate in run.gates.values() if gate.answered]
-            if acknowledged:
+        if run.gates:  # pending until its resolved event: the entry speaks as of a sequence (spec: envelopes 12)
+            entry["pending_interactions"] = list(run.gates)
+            if acknowledged := [gate.id for gate in run.gates.values() if gate.answered]:
                 entry["acknowledged_interactions"] = acknowledged
         entries.append(entry)
     if entries:
@@ -40,5 +42,6 @@ def state_document(session: Session) -> dict[str, Any]:
     if session.settled:
         document["as_of"] = {"settled": list(session.settled)}
     if session.adapter is not None:
-        document.update(session.adapter.facts())
+        facts = session.adapter.facts()
+        document.update((name, facts[name]) for name in _FACTS if name in facts)
     return document

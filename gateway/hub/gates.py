@@ -6,11 +6,11 @@ The first valid answer wins; a second one is refused, whether or not the first h
 from __future__ import annotations
 
 from ...protocol import names
-from ...protocol.answers import check_answer_input, check_answer_permission
+from ...protocol.answers import check_answer_input, check_answer_permission, choice_grants
 from ...protocol.capability import refuse_stale
 from ...protocol.envelope import Envelope
 from ...protocol.errors import Refusal
-from .answers import then
+from .answers import forget, then
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .session import Session
 
 CANCEL_INPUT: Final = "user.input.cancel.request"
-_DENYING: Final = ("deny", "reject", "no", "cancel")
 
 
 def resolve(session: Session, request: Envelope) -> Answer[Envelope]:
@@ -43,36 +42,47 @@ def resolve(session: Session, request: Envelope) -> Answer[Envelope]:
     if refusal is not None:
         raise refusal
 
-    def reopened(error: BaseException) -> BaseException:
-        gate.answered = False
-        session.touch()
-        return error
-
-    gate.answered = True
-    session.touch()
     answer = {
         "interaction_id": gate.id,
         "session_id": session.session_id,
         "run_id": run.id,
         "accepted": True,
     }
-    try:
-        return then(port.resolve(request), lambda _: session.answer(request, answer, run.id), reopened)
-    except Exception as error:
-        reopened(error)
-        raise
+
+    def refused(error: Exception) -> Envelope:
+        _reopen(session, run, gate)
+        raise session.trouble("resolve", error)
+
+    _answered(session, gate)
+    return then(lambda: port.resolve(request), lambda _: session.answer(request, answer, run.id), refused)
 
 
 def arm(session: Session, run: Run, gate: Gate) -> None:
-    """Give a gate that just opened its deadline, where the limits set one."""
+    """Give a gate that is open its deadline, where the limits set one."""
     seconds = session.limits.gate_deadline_s
     if seconds is not None and not gate.answered and gate.id in run.gates:
         gate.timer = session.services.later(seconds, lambda: _expire(session, run, gate, seconds))
 
 
+def _answered(session: Session, gate: Gate) -> None:
+    """Take no other answer from now on; the deadline has been met."""
+    gate.answered = True
+    if gate.timer is not None:
+        gate.timer.cancel()
+    session.touch()
+
+
+def _reopen(session: Session, run: Run, gate: Gate) -> None:
+    """The answer did not reach the harness: the gate waits again, with a new deadline."""
+    gate.answered = False
+    session.touch()
+    arm(session, run, gate)
+
+
 def _expire(session: Session, run: Run, gate: Gate, seconds: float) -> None:
     """The deadline passed: deny through an offered option, or cancel the question; the harness decides what follows."""
-    if gate.answered or gate.id not in run.gates or session.adapter is None:
+    port = session.adapter
+    if gate.answered or gate.id not in run.gates or port is None:
         return
     reason = f"nobody answered within {seconds:g} s"
     about: dict[str, Any] = {
@@ -86,30 +96,27 @@ def _expire(session: Session, run: Run, gate: Gate, seconds: float) -> None:
     if gate.permission:
         about["granted"] = False
         about.update(_denial(gate))
-    kind = names.RESOLVE_PERMISSION if gate.permission else CANCEL_INPUT
     request = Envelope(
-        kind,
+        names.RESOLVE_PERMISSION if gate.permission else CANCEL_INPUT,
         session.services.requests.mint("oap-request"),
         about,
         session_id=session.session_id,
         run_id=run.id,
         capability_revision=session.descriptor.revision,
     )
-    session.note(f"gate {gate.id} of run {run.id} denied: {reason}")
-    gate.answered = True
-    try:
-        answer = session.adapter.resolve(request)
-    except Refusal as refusal:
-        gate.answered = False
-        session.note(f"gate {gate.id} could not be denied: {refusal}")
-    else:
-        if answer is not None:
-            answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+    session.note(f"gate {gate.id} of run {run.id} is denied: {reason}")
+
+    def refused(error: Exception) -> None:
+        session.note(f"gate {gate.id} could not be denied: {session.trouble('resolve', error)}")
+        _reopen(session, run, gate)
+
+    _answered(session, gate)
+    forget(then(lambda: port.resolve(request), lambda _: None, refused))
 
 
 def _denial(gate: Gate) -> dict[str, str]:
     """Return the offered choice that denies, if one says so by its id."""
     for choice in gate.payload["choices"]:
-        if any(choice["id"].lower().startswith(word) for word in _DENYING):
+        if choice_grants(choice["id"]) is False:
             return {"choice_id": choice["id"]}
     return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 
 from ...framing import scan_envelope
@@ -10,13 +11,14 @@ from ...protocol.envelope import Envelope
 from ...protocol.gate import admit_value
 from ...protocol.json import loads
 from ...protocol.limits import Limits
+from .answers import forget, then
 from .subscription import SessionEnded, Subscription
 from .switch import Switch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import AsyncIterator, Collection, Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any, Final, TypeAlias
 
     from .ports import Adapter, Answer
@@ -122,40 +124,28 @@ class Hub:
         """Close a session; closing a closed one succeeds."""
         answer = self.switch.close(session_id)
         if answer is not None:
-            await answer
+            from asyncio import shield
+
+            await shield(answer)
 
     def sessions(self) -> dict[str, Any]:
         """Return the listing of sessions."""
         return self.switch.sessions()
 
-    async def subscribe(
-        self, session_id: str, after: int | None = None, run_id: str | None = None
-    ) -> AsyncIterator[Event]:
-        """Yield events, live or after a sequence, until the run's terminal; joined when iteration starts.
+    def subscribe(self, session_id: str, after: int | None = None, run_id: str | None = None) -> Events:
+        """Join the events of a session now, live or after a sequence, and iterate over them until the run's terminal.
 
-        Raises `Overflow`, `ReplayGap` or `StreamFailed`, each with the place to resume. Ends quietly at the terminal
-        and when the session is closed.
+        What is published from this call on is not missed, however late the iteration starts, within the mailbox bound.
+        Raises `Refusal` at once. The iteration raises `Overflow`, `ReplayGap` or `StreamFailed`, each with the place to
+        resume; it ends quietly at the terminal and when the session is closed.
         """
-        reader = _Iteration()
-        subscription = self.switch.subscribe(session_id, reader, after, run_id)
-        try:
-            while True:
-                entries = subscription.take()
-                for entry in entries:
-                    yield Event(*entry)
-                if subscription.over:
-                    break
-                if not entries:
-                    await reader.wait()
-        finally:
-            subscription.detach()
-        if subscription.outcome is not None and not isinstance(subscription.outcome, SessionEnded):
-            raise subscription.outcome
+        return Events(self.switch, session_id, after, run_id)
 
     def _unwanted(self, opened: Future[Envelope]) -> None:
         """Close a session whose opener has gone."""
         if not opened.cancelled() and opened.exception() is None:
-            self.switch.close(opened.result().session_id or "")
+            session = self.switch.session(opened.result().session_id or "")
+            forget(then(lambda: session.close(insist=True), lambda _: None, lambda _: None))
 
     async def aclose(self) -> list[str]:
         """Close every session, cancelling live runs first; return what did not close (spec: hub 8)."""
@@ -164,8 +154,57 @@ class Hub:
         return await sweep(self.switch)
 
 
-class _Iteration:
-    """The reader behind an async iterator: one Future at most, made when it has to wait."""
+class Events:
+    """The events of one subscription, as an asynchronous iterator.
+
+    One that is left before its end is let go by `aclose`, by `async with`, or when it is collected.
+    """
+
+    def __init__(self, switch: Switch, session_id: str, after: int | None, run_id: str | None) -> None:
+        self._taken: deque[Event] = deque()
+        self._left = False
+        self._feed = _Feed()
+        self._subscription = switch.subscribe(session_id, self._feed, after, run_id)
+
+    def __aiter__(self) -> Events:
+        return self
+
+    async def __anext__(self) -> Event:
+        subscription = self._subscription
+        while not self._taken:
+            if self._left:
+                raise StopAsyncIteration
+            self._taken.extend(Event(*entry) for entry in subscription.take())
+            if self._taken:
+                break
+            if subscription.over:
+                subscription.detach()
+                if subscription.outcome is None or isinstance(subscription.outcome, SessionEnded):
+                    raise StopAsyncIteration
+                raise subscription.outcome
+            await self._feed.wait()
+        return self._taken.popleft()
+
+    async def aclose(self) -> None:
+        """Let the subscription go; what it had still to deliver is lost, and whoever waits in it is told the end."""
+        self._left = True
+        self._taken.clear()
+        self._subscription.detach()
+        self._feed.ready(self._subscription)
+
+    async def __aenter__(self) -> Events:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        if (subscription := getattr(self, "_subscription", None)) is not None:
+            subscription.detach()
+
+
+class _Feed:
+    """The reader behind an iteration: one Future at most, made when it has to wait."""
 
     __slots__ = ("_wake",)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from ...protocol import names
+from ...protocol.envelope import Envelope
 from ...protocol.lifecycle import ENDED, UNSTARTED, RunState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, Final
 
-    from ...protocol.envelope import Envelope
+_SERVED: Final = Envelope(names.SUBMIT, "served", {})
 
 
 class Gate:
@@ -28,13 +30,17 @@ class Gate:
 class Run:
     """One admitted run. `state` is a word of `protocol.lifecycle`; `sequence` is that of the last event, 0 before.
 
+    `order` is the submission until the run is over. `cancelling` says that a cancel was accepted and not taken back.
     `calls` holds `(state, payload of the requested event)` by call. `first` and `last` are the journal positions of the
-    run's first and newest event (-1 before); `strangers` are the positions between them that belong to another run
-    (only a pre-start terminal of a reservation can stand there).
+    run's first and newest event (-1 before); `strangers` are the positions after `first` that belong to another run:
+    only the pre-start terminal of a reservation can stand there. A run that is no more than such a terminal is `aside`.
     """
 
     __slots__ = (
+        "aside",
         "calls",
+        "cancelling",
+        "closed_gates",
         "first",
         "gates",
         "heads",
@@ -51,11 +57,14 @@ class Run:
         self.id = id
         self.order = order
         self.state = RunState.QUEUED if reserved else RunState.ADMITTED
+        self.cancelling = False
         self.sequence = 0
         self.first = -1
         self.last = -1
+        self.aside = False
         self.strangers: list[int] = []
         self.gates: dict[str, Gate] = {}
+        self.closed_gates: dict[str, None] = {}
         self.calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self.heads: dict[str, bytes] = {}
         self.payload_head = b""
@@ -83,11 +92,24 @@ class Run:
         """Return how many events of this run stand before a journal position."""
         if self.first < 0 or position <= self.first:
             return 0
-        strangers = sum(1 for stranger in self.strangers if stranger < position)
-        return min(position, self.last + 1) - self.first - strangers
+        stop = min(position, self.last + 1)
+        return stop - self.first - sum(1 for stranger in self.strangers if stranger < stop)
+
+    def pass_by(self, position: int, base: int) -> None:
+        """Note that an event of another run stands at a position.
+
+        Strangers below `base` have left the journal: they are taken out of the arithmetic, which then holds for what is
+        retained, and the list stays no longer than the journal.
+        """
+        gone = sum(1 for stranger in self.strangers if stranger < base)
+        self.first += gone
+        del self.strangers[:gone]
+        self.strangers.append(position)
 
     def settle(self) -> None:
         """Drop what only a live run needs; called at its terminal."""
+        self.order = _SERVED
         self.gates.clear()
+        self.closed_gates.clear()
         self.calls.clear()
         self.heads.clear()

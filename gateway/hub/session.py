@@ -8,10 +8,10 @@ from __future__ import annotations
 from ...protocol import names
 from ...protocol.capability import refuse_feature
 from ...protocol.envelope import Envelope
-from ...protocol.errors import Refusal
+from ...protocol.errors import HarnessFault, Refusal
 from ...protocol.json import dumps
 from .admission import promote
-from .answers import then
+from .answers import then, trouble
 from .document import state_document
 from .encode import RESPONSE, EventEncoder, response_head
 from .gates import arm
@@ -65,6 +65,7 @@ class Session:
         self.broken: str | None = None
         self.adapter: AdapterSession | None = None
         self.settled: list[dict[str, Any]] = []
+        self.notes_left = limits.notes_per_run
         self._last_state: dict[str, Any] | None = None
         self._facts: Mapping[str, Any] = {}
         self._state_text: bytes | None = None
@@ -115,8 +116,13 @@ class Session:
         self.stream.watchers.append(callback)
 
     def note(self, text: str) -> None:
-        """Say something on the diagnostics, with the session's name in front."""
-        self.services.note(f"session {self.session_id}: {text}")
+        """Say something on the diagnostics, with the session's name in front; bounded between two submissions."""
+        self.notes_left -= 1
+        if self.notes_left < 0:
+            return
+        more = "" if self.notes_left else "; no more is said of this session until its next submission"
+        most = self.limits.message_chars
+        self.services.note(f"session {self.session_id[:80]}: {text if len(text) <= most else text[:most] + '…'}{more}")
 
     # -- the switch's side -------------------------------------------------------------------------------------------
 
@@ -135,6 +141,19 @@ class Session:
         if self.phase != OPEN or self.adapter is None:
             raise Refusal(names.SESSION_CLOSED, f"session {self.session_id} is {self.phase}")
         return self.adapter
+
+    def trouble(self, op: str, error: Exception, code: str = names.INTERNAL) -> Refusal:
+        """Return the refusal that tells a host of an adapter's error (see `answers.trouble`); a bug is noted, too."""
+        refusal = trouble(error, code, self.limits.message_chars)
+        if not isinstance(error, Refusal | HarnessFault):
+            self.note(f"op {op} failed: {type(error).__name__}: {refusal.message}")
+        return refusal
+
+    def withdraw(self, run: Run) -> None:
+        """Take back a run that never was, and give the turn to whoever waits behind it."""
+        self.stream.runs.pop(run.id, None)
+        self.touch()
+        self._next()
 
     def check_scope(self, request: Envelope) -> None:
         """Raise `Refusal("scope_mismatch")` unless every session and run that the request names is the one meant."""
@@ -164,12 +183,18 @@ class Session:
         """Return the state document; that of a closed session is the last one, with status `closed`."""
         if self._last_state is not None:
             return self._last_state
-        return state_document(self)
+        try:
+            return state_document(self)
+        except Exception as error:
+            raise self.trouble("state", error, names.STATE_FAILED) from None
 
     def state_text(self) -> bytes:
         """Return the `session.state.response` as bytes; its document is encoded again only when it has changed."""
         text = self._state_text
-        facts = self.adapter.facts() if self.adapter is not None else self._facts
+        try:
+            facts = self.adapter.facts() if self.adapter is not None else self._facts
+        except Exception as error:
+            raise self.trouble("state", error, names.STATE_FAILED) from None
         if text is None or (facts is not self._facts and facts != self._facts):
             self._facts = facts
             text = self._state_text = dumps(self.state())
@@ -185,14 +210,18 @@ class Session:
         self.services.listed = None
 
     def models(self, allow: Collection[str]) -> Answer[Envelope]:
-        """Return the models catalog. Raises `Refusal` of the ladder of `models.list`."""
+        """Return the models catalog. Raises `Refusal` of the ladder of `models.list`, `internal`."""
         self._admit_catalog("models.list", allow)
-        return then(self.port().models(), lambda found: self._catalog(names.MODELS, "models.list", found))
+        return then(
+            self.port().models, lambda found: self._catalog(names.MODELS, "models.list", found), self._no_models
+        )
 
     def tools(self, allow: Collection[str]) -> Answer[Envelope]:
-        """Return the tool catalog. Raises `Refusal` of the ladder of `action.tools.list`."""
+        """Return the tool catalog. Raises `Refusal` of the ladder of `action.tools.list`, `tools_failed`."""
         self._admit_catalog("action.tools.list", allow)
-        return then(self.port().tools(), lambda found: self._catalog(names.TOOLS, "action.tools.list", found))
+        return then(
+            self.port().tools, lambda found: self._catalog(names.TOOLS, "action.tools.list", found), self._no_tools
+        )
 
     def subscribe(self, reader: Reader, after: int | None, run_id: str | None) -> Subscription:
         """Join the event stream (see `EventStream.subscribe`). Raises `Refusal`, also `session_closed`."""
@@ -208,11 +237,8 @@ class Session:
             return self._ending
         if (live := self.live()) and not insist:
             raise Refusal(names.RUN_ACTIVE, f"run {live[0].id} is live; cancel it first", {"run_id": live[0].id})
-        if self.adapter is None:
-            self._closed()
-            return None
         self.phase = CLOSING
-        self._ending = then(self.adapter.close(), lambda _: self._closed(), self._close_failed)
+        self._ending = then(self._close_adapter, lambda _: self._closed(), self._close_failed)
         return self._ending
 
     def end_runs(self, code: str, message: str) -> None:
@@ -236,11 +262,19 @@ class Session:
         if (refusal := refuse_feature(self.descriptor, key, allow)) is not None:
             raise refusal
 
+    def _no_models(self, error: Exception) -> Envelope:
+        raise self.trouble("models", error)
+
+    def _no_tools(self, error: Exception) -> Envelope:
+        raise self.trouble("tools", error, names.TOOLS_FAILED)
+
     def _catalog(self, request_type: str, key: str, found: Mapping[str, Any] | None) -> Envelope:
         if found is None:
             details = {"feature": key, "reason": names.UNADVERTISED}
             raise Refusal(names.UNSUPPORTED_FEATURE, f"this adapter has no catalog for {key}", details)
         payload = {"session_id": self.session_id, **found}
+        if payload["session_id"] != self.session_id:
+            raise ValueError(f"the adapter's catalog for {key} is that of another session")
         if request_type == names.TOOLS and payload.get("tools") is None:
             payload["tools"] = []
         return Envelope(
@@ -258,23 +292,33 @@ class Session:
     def _run_ended(self, run: Run) -> None:
         self.settled.append({"run_id": run.id, "sequence": run.sequence})
         del self.settled[: -self.limits.runs_kept]
+        self._next()
+
+    def _next(self) -> None:
+        """A run has gone: the next has its turn, or whoever waits for quiet is told."""
         if self.phase == OPEN and self.broken is None:
             promote(self)
         if self._quiet is not None and not self._quiet.done() and not self.live():
             self._quiet.set_result(None)
 
-    def _close_failed(self, error: BaseException) -> BaseException:
+    def _close_adapter(self) -> Answer[None]:
+        return None if self.adapter is None else self.adapter.close()
+
+    def _close_failed(self, error: Exception) -> None:
+        """The adapter failed at closing: nothing more can be asked of it, so the session is closed all the same."""
         self._closed()
-        return error
+        raise self.trouble("close", error)
 
     def _closed(self) -> None:
         """Record the end: last state kept, subscribers told, everything else let go."""
         if self.phase == CLOSED:
             return
         self.end_runs("session_closed", "the session was closed while the run was live")
-        last = state_document(self)
-        last.pop("active_runs", None)
-        last.pop("active_run_id", None)
+        try:
+            last = state_document(self)
+        except Exception as error:
+            self.note(f"its last state could not be read: {self.trouble('state', error)}")
+            last = {"session_id": self.session_id}
         self._last_state = {**last, "status": CLOSED}
         self.phase = CLOSED
         self.touch()

@@ -10,13 +10,15 @@ from ...protocol import names
 from ...protocol.errors import Refusal, ReplayGap
 from ...protocol.lifecycle import IllegalMove, RunState
 from .encode import EventEncoder
+from .journal import MemoryJournal
+from .mend import mended
 from .subscription import SessionEnded, Subscription
 from .tracking import closing, track
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Final
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Final
 
     from ...adapters.base import Draft
     from ...protocol.ids import Ids
@@ -62,6 +64,7 @@ class EventStream:
         self._opened = opened
         self._ended = ended
         self._bound = min(limits.mailbox, journal.events)
+        self._closed = False
         self._judge_at = self._bound  # no caught-up subscription can be too far behind before the head is past this
 
     # -- publishing --------------------------------------------------------------------------------------------------
@@ -81,18 +84,16 @@ class EventStream:
             if run is None or run.id != draft[0]:
                 run = self.runs.get(draft[0])
                 if run is None:
-                    self._note(f"dropped {draft[1]} of unknown run {draft[0]!r}")
+                    self._note(f"dropped {draft[1]} of an unknown run {draft[0]!r}")
                     continue
             kind = draft[1]
             if kind == names.CONTENT_DELTA and run.state == RunState.RUNNING:
                 deltas = self._stretch(run, drafts, index, entries, now) - 1
             elif kind in names.TERMINALS and not run.over:
-                for open_draft in closing(run, kind):
-                    self._admit(run, open_draft, entries, now)
-                if self._admit(run, draft, entries, now):
-                    ended.append(run)
+                self._end(run, draft, entries, now)
+                ended.append(run)
             elif self._admit(run, draft, entries, now) and kind in _GATES:
-                gates.append((run, run.gates[draft[2]["interaction_id"]]))
+                gates.append((run, next(reversed(run.gates.values()))))
         if entries:
             self._touched()
             self._offer(entries, ended)
@@ -102,14 +103,37 @@ class EventStream:
             self._ended(run)
 
     def _admit(self, run: Run, draft: Draft, entries: list[Entry], now: int) -> bool:
-        """Check one draft against the lifecycle and append it; False: dropped, and noted."""
-        kind, payload = draft[1], draft[2]
+        """Encode one draft, check it against the lifecycle, append it; False: dropped and noted, nothing changed."""
+        kind = draft[1]
+        encoded = self._encoded(run, draft, now)
+        if encoded is None:
+            return False
+        payload, event = encoded
         try:
-            track(run, kind, payload, self._limits.gates_per_run)
+            track(run, kind, payload, self._limits.gates_per_run, self._limits.calls_per_run)
         except IllegalMove as defect:
             self._note(f"dropped {kind} of run {run.id}: {defect}")
             return False
-        return self._append(run, draft, entries, now)
+        except (KeyError, TypeError) as error:
+            self._note(f"dropped {kind} of run {run.id}: its payload lacks or spoils a member ({error})")
+            return False
+        self._append(run, kind, event, entries)
+        return True
+
+    def _end(self, run: Run, draft: Draft, entries: list[Entry], now: int) -> None:
+        """Close what is open in a run, then publish its terminal.
+
+        A terminal that may not be becomes one that may: a run that its adapter calls over must not stay open.
+        """
+        for open_draft in closing(run, draft[1]):
+            self._admit(run, open_draft, entries, now)
+        why = _untrue(run, draft[1])
+        if why is None and self._admit(run, draft, entries, now):
+            return
+        why = why or "the outcome of the run has no JSON form"
+        self._note(f"{draft[1]} of run {run.id} is published as {names.RUN_FAILED}: {why}")
+        failed = {"error": {"code": names.INTERNAL, "message": why}}
+        self._admit(run, (run.id, names.RUN_FAILED, failed), entries, now)
 
     def _stretch(self, run: Run, drafts: Sequence[Draft], start: int, entries: list[Entry], now: int) -> int:
         """Append the deltas of a started run that stand next to each other; return how many drafts that were."""
@@ -118,7 +142,7 @@ class EventStream:
             stop += 1
         stretch = drafts[start:stop]
         held = len(entries)
-        if all(len(draft) == 3 for draft in stretch):
+        if all(len(draft) == 3 and "part" in draft[2] for draft in stretch):
             try:
                 self._encoder.stretch(run, names.CONTENT_DELTA, stretch, entries, self._ids.last, run.sequence, now)
             except TypeError:  # one of them has no JSON form: find out which
@@ -129,39 +153,49 @@ class EventStream:
                 run.last = self.journal.head + len(entries) - 1
                 return stop - start
         for draft in stretch:
-            self._append(run, draft, entries, now)
+            self._admit(run, draft, entries, now)
         return stop - start
 
-    def _append(self, run: Run, draft: Draft, entries: list[Entry], now: int) -> bool:
-        ids = self._ids
-        ids.last += 1
+    def _encoded(self, run: Run, draft: Draft, now: int) -> tuple[Mapping[str, Any], bytes] | None:
+        """Return the payload as published and the event's bytes; None, and noted: it has no JSON form (see `mend`)."""
+        kind, payload = draft[1], draft[2]
         extensions = draft[3] if len(draft) == 4 else None
-        sequence = run.sequence + 1
+        number, sequence = self._ids.last + 1, run.sequence + 1
         try:
-            event = self._encoder.event(run, draft[1], draft[2], extensions, ids.last, sequence, now)
-        except TypeError as error:
-            if draft[1] not in names.TERMINALS:
-                self._note(f"dropped {draft[1]} of run {run.id}: it has no JSON form ({error})")
-                return False
-            failed = {"error": {"code": names.INTERNAL, "message": "the outcome of the run has no JSON form"}}
-            run.state = RunState.FAILED
-            event = self._encoder.event(run, names.RUN_FAILED, failed, None, ids.last, sequence, now)
-        run.sequence = sequence
+            return payload, self._encoder.event(run, kind, payload, extensions, number, sequence, now)
+        except (TypeError, AttributeError):
+            pass
+        try:
+            payload, extensions = mended((payload, extensions), self._limits.depth)
+            event = self._encoder.event(run, kind, payload, extensions, number, sequence, now)
+        except (TypeError, AttributeError) as error:
+            self._note(f"dropped {kind} of run {run.id}: it has no JSON form ({error})")
+            return None
+        self._note(f"mended {kind} of run {run.id}: text or a number of it had no JSON form")
+        return payload, event
+
+    def _append(self, run: Run, kind: str, event: bytes, entries: list[Entry]) -> None:
+        self._ids.last += 1
+        run.sequence += 1
         position = self.journal.head + len(entries)
         if run.first < 0:
-            self._place(run, draft[1], position)
+            self._place(run, kind, position)
         run.last = position
-        entries.append((sequence, event))
-        return True
+        entries.append((run.sequence, event))
 
     def _place(self, run: Run, kind: str, position: int) -> None:
-        """A run's first event: it becomes current, unless that is a pre-start terminal beside a live run."""
+        """A run's first event. One promoted becomes current by it; a pre-start terminal stands aside (spec: hub 4)."""
         run.first = position
-        current = self.current
-        if current is not None and not current.over and current is not run and kind in names.TERMINALS:
-            current.strangers.append(position)
-        else:
+        if kind not in names.TERMINALS:
             self.current = run
+        elif self.current is not run:
+            run.aside = True
+            for other in self.runs.values():
+                if other.first >= 0 and other is not run and not other.over:
+                    other.pass_by(position, self.journal.base)
+        for subscription in self.subscriptions:
+            if subscription.run is run:
+                subscription.position = position  # it waited for this
 
     # -- readers -----------------------------------------------------------------------------------------------------
 
@@ -233,12 +267,15 @@ class EventStream:
                 f"run {run.id} has reached sequence {run.sequence}; {after} is not there yet",
                 {"run_id": run.id, "latest_available": run.sequence},
             )
-        start = run.position_after(after) if run.first >= 0 else self.journal.head
-        subscription = Subscription(self, reader, start, run)
-        subscription.end = run.last + 1 if run.over else None
-        if start < self.journal.base and not (run.over and start > run.last):
+        head, base = self.journal.head, self.journal.base
+        start = run.position_after(after) if run.first >= 0 else head
+        gone = run.sequence_before(base) > after
+        subscription = Subscription(self, reader, start if gone else max(start, base), run, after)
+        if gone:
             subscription.outcome = self.gap(run, after)
             subscription.end = start
+        elif run.over:
+            subscription.end = max(run.last + 1, subscription.position)
         self.subscriptions.append(subscription)
         return subscription
 
@@ -248,11 +285,17 @@ class EventStream:
             self.subscriptions.remove(subscription)
         if subscription in self.idle:
             self.idle.remove(subscription)
+        if self._closed and not self.subscriptions:
+            self.journal = _NOTHING
         if self.watchers:
             self.progressed()
 
     def finish(self, broke: bool = False) -> None:
-        """End every subscription at the head: the session closed, or its stream broke."""
+        """End every subscription at the head: the session closed, or its stream broke.
+
+        The events of a closed session go when the last subscription that has still to take some of them goes.
+        """
+        self._closed = not broke
         for subscription in list(self.subscriptions):
             if broke:
                 subscription.broke()
@@ -261,6 +304,8 @@ class EventStream:
         idle, self.idle = self.idle, []
         for subscription in idle:
             subscription.wake()
+        if self._closed and not self.subscriptions:
+            self.journal = _NOTHING
 
     # -- positions ---------------------------------------------------------------------------------------------------
 
@@ -270,6 +315,13 @@ class EventStream:
             if 0 <= run.first <= position <= run.last and position not in run.strangers:
                 return run
         return None
+
+    def span_at(self, position: int) -> Run | None:
+        """Return the run that a live reader at a position is in: one that stands aside counts only by itself."""
+        for run in reversed(self.runs.values()):
+            if not run.aside and 0 <= run.first <= position <= run.last:
+                return run
+        return self.run_at(position)
 
     def gap(self, run: Run, after: int) -> ReplayGap:
         """Return the gap of a cursor that is older than what is retained of a run."""
@@ -294,4 +346,14 @@ class EventStream:
             watcher()
 
 
+def _untrue(run: Run, kind: str) -> str | None:
+    """Say why a terminal cannot be what happened, or return None."""
+    if kind == names.RUN_CANCELLED and not run.cancelling:
+        return "the harness cancelled the run, and nobody had asked for that"
+    if kind == names.RUN_COMPLETED and not run.started:
+        return "the harness completed the run before it started it"
+    return None
+
+
+_NOTHING: Final[Journal] = MemoryJournal(1, 1)
 _GATES: Final = frozenset((names.PERMISSION_REQUESTED, names.INPUT_REQUESTED))

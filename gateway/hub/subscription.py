@@ -23,20 +23,35 @@ class SessionEnded(StreamEnd):
 class Subscription:
     """One reader's place in one session. Read it with `take` until `over`; then `outcome` says how it ended.
 
-    `run` limits it to one run (a cursor); None follows the session live. `outcome` is None for a healthy end (the
-    terminal was delivered), else one of `Overflow`, `ReplayGap`, `StreamFailed`, `SessionEnded`.
+    `run` limits it to one run (a cursor); None follows the session live. `read` is the last sequence that was taken, to
+    begin with the cursor's. `outcome` is None for a healthy end (the terminal was delivered), else one of `Overflow`,
+    `ReplayGap`, `StreamFailed`, `SessionEnded`.
     """
 
-    __slots__ = ("_idle", "_owed", "caught_up", "end", "outcome", "position", "reader", "run", "stream")
+    __slots__ = (
+        "_idle",
+        "_joined",
+        "_owed",
+        "caught_up",
+        "end",
+        "outcome",
+        "position",
+        "read",
+        "reader",
+        "run",
+        "stream",
+    )
 
-    def __init__(self, stream: EventStream, reader: Reader, position: int, run: Run | None) -> None:
+    def __init__(self, stream: EventStream, reader: Reader, position: int, run: Run | None, read: int = 0) -> None:
         self.stream = stream
         self.reader = reader
         self.position = position
         self.run = run
+        self.read = read
         self.end: int | None = None
         self.outcome: StreamEnd | None = None
-        self.caught_up = run is None
+        self.caught_up = position >= stream.journal.head
+        self._joined = position
         self._owed: list[Entry] | None = None
         self._idle = False
 
@@ -52,7 +67,16 @@ class Subscription:
         """How many events it has still to take."""
         if self._owed is not None:
             return len(self._owed)
-        return (self.stream.journal.head if self.end is None else self.end) - self.position
+        return max(0, self._stop - self.position)
+
+    @property
+    def _stop(self) -> int:
+        """The position up to which there is something for it now."""
+        if self.end is not None:
+            return self.end
+        if self.run is not None and self.run.first < 0:  # a reservation: what stands in the journal is not its own
+            return self.position
+        return self.stream.journal.head
 
     @property
     def shared(self) -> bool:
@@ -74,22 +98,22 @@ class Subscription:
         if self._owed is not None:
             taken, self._owed = self._owed[:most], self._owed[most:]
             return taken
-        stream, start = self.stream, self.position
+        stream, start, stop = self.stream, self.position, self._stop
         journal = stream.journal
-        stop = journal.head if self.end is None else self.end
         if start >= stop:
             if self.end is None:
                 self.rest()
             return []
         if start < journal.base:
-            self._passed()
-            return []
+            if self._passed():
+                return []
+            start = self.position
         if stop - start > most:
             stop = start + most
-        entries = journal.read(start, stop)
-        if self.run is not None and self.run.strangers:
-            entries = [entry for at, entry in enumerate(entries, start) if at not in self.run.strangers]
+        entries = self._own(start, stop)
         self.position = stop
+        if entries:
+            self.read = entries[-1][0]
         if stop == journal.head:
             self.caught_up = True
             if self.end is None:
@@ -116,36 +140,50 @@ class Subscription:
             self.outcome = outcome
 
     def overflow(self, bound: int) -> None:
-        """Detach a reader that is more than `bound` events behind; what it is owed stays held."""
-        stream, start = self.stream, self.position
-        journal = stream.journal
-        owed = journal.read(start, start + bound)
+        """Detach a reader that is more than `bound` events behind; what it is owed stays held.
+
+        One whose end stands within what it is owed loses nothing, so its outcome stays what it was.
+        """
+        start, most = self.position, self.stream.journal.bytes
+        owed = self.stream.journal.read(start, min(start + bound, self._stop))
         held = 0
         for count, entry in enumerate(owed):
             held += len(entry[1])
-            if held > journal.bytes and count:
+            if held > most and count:
                 del owed[count:]
                 break
         stop = start + len(owed)
-        run = self.run or stream.run_at(stop)
-        if self.run is not None and self.run.strangers:
-            owed = [entry for at, entry in enumerate(owed, start) if at not in self.run.strangers]
-        self._owed = owed
+        self._owed = self._own(start, stop)
         self.position = stop
-        self.outcome = Overflow(run.id, run.sequence_before(stop)) if run else Overflow("", 0)
+        if stop != self.end:
+            run = self.run or self.stream.span_at(stop)
+            self.outcome = Overflow(run.id, run.sequence_before(stop)) if run else Overflow("", 0)
 
     def broke(self) -> None:
         """End at the head with the last delivered position: the stream failed underneath (spec: stdio 6)."""
         head = self.stream.journal.head
-        run = self.run or self.stream.run_at(head - 1)
+        run = self.run
+        if run is None and head > self._joined:
+            run = self.stream.span_at(head - 1)
         self.finish(StreamFailed(run.id if run else "", run.sequence_before(head) if run else 0))
 
-    def _passed(self) -> None:
-        """End a replay that eviction has overtaken: never silently."""
-        run = self.run or self.stream.run_at(self.position)
-        after = run.sequence_before(self.position) if run else 0
-        self.outcome = self.stream.gap(run, after) if run else ReplayGap(after, after + 1, after)
+    def _own(self, start: int, stop: int) -> list[Entry]:
+        """Return the entries of these positions that are this reader's."""
+        entries = self.stream.journal.read(start, stop)
+        if self.run is not None and self.run.strangers:
+            strangers = frozenset(self.run.strangers)
+            return [entry for at, entry in enumerate(entries, start) if at not in strangers]
+        return entries
+
+    def _passed(self) -> bool:
+        """End a replay that eviction has overtaken: never silently. False: only events of others are gone."""
+        base, run = self.stream.journal.base, self.run or self.stream.run_at(self.position)
+        if run is not None and run.sequence_before(base) <= self.read:
+            self.position = base
+            return False
+        self.outcome = self.stream.gap(run, self.read) if run else ReplayGap(self.read, self.read + 1, self.read)
         self.end = self.position
+        return True
 
     def detach(self) -> None:
         """Forget the subscription; its reader takes no more."""

@@ -7,14 +7,14 @@ these methods, adapters stand behind the port. Requests arrive here already past
 from __future__ import annotations
 
 from ...protocol import names
-from ...protocol.capability import Descriptor, refuse_feature, refuse_stale
+from ...protocol.capability import Descriptor, refuse_stale
 from ...protocol.controls import refuse_attachments
 from ...protocol.envelope import Envelope
 from ...protocol.errors import HarnessFault, Refusal
 from ...protocol.json import dumps
 from ...protocol.limits import Limits
 from . import admission, gates
-from .answers import then
+from .answers import forget, then, trouble
 from .journal import MemoryJournal
 from .services import Services
 from .session import CLOSED, OPENING, Session
@@ -28,14 +28,15 @@ if TYPE_CHECKING:
     from .ports import Adapter, AdapterSession, Answer, Reader
     from .subscription import Subscription
 
-SUBSCRIBE: Final = "session.open.subscribe"
-ATTACH: Final = "action.tool_sources.attach"
 _UNSERVED: Final[Mapping[str, str]] = {
     "tools": "action.tools.provide",
     "message": "session.open.message",
     "recovery": "run.resume",
+    "subscribe": "session.open.subscribe",
 }
-"""Members of an open that no adapter serves yet, with the feature that the refusal names."""
+"""Members of an open that the hub does not serve yet, whatever an adapter says, with the feature that is refused."""
+_GATED: Final = ("tool_sources", "tools", "subscribe", "message")
+"""Members of an open that are judged under a capability revision (spec: hub 6)."""
 
 
 def no_attachments(attachments: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -98,7 +99,7 @@ class Switch:
         """Open a session and answer with its state document (spec: hub 3 and 6)."""
         descriptor = self._probe(adapter_name)
         payload = request.payload
-        gated = bool(payload.get("tool_sources") or payload.get("subscribe"))
+        gated = any(payload.get(member) for member in _GATED)
         self._check_open(payload, descriptor, request.capability_revision, gated)
         if payload.get("tool_sources"):
             payload = {**payload, "tool_sources": self._resolve_attachments(payload["tool_sources"])}
@@ -113,20 +114,22 @@ class Switch:
         )
 
         def opened(port: AdapterSession) -> Envelope:
+            if session.phase != OPENING:
+                forget(then(port.close, lambda _: None, lambda _: None))
+                raise Refusal(names.REQUEST_CANCELLED, f"session {session.session_id} was closed before it was open")
             session.opened(port)
             response = session.answer(request, session.state())
             if gated:
                 response.capability_revision = descriptor.revision
             return response
 
-        def failed(error: BaseException) -> BaseException:
-            self._forget(session)
-            return _open_refusal(error)
+        def failed(error: Exception) -> Envelope:
+            self._drop(session)
+            if not isinstance(error, Refusal | HarnessFault):
+                self.services.note(f"op open failed: {type(error).__name__}: {self._bounded(error)}")
+            raise trouble(error, names.OPEN_FAILED, self.limits.message_chars)
 
-        try:
-            return then(adapter.open(order, session), opened, failed)
-        except Exception as error:
-            raise failed(error) from error
+        return then(lambda: adapter.open(order, session), opened, failed)
 
     def sessions(self) -> dict[str, Any]:
         """Return the listing, sorted by id; closed sessions stay with their last state (spec: stdio 4.2)."""
@@ -217,7 +220,6 @@ class Switch:
 
     def _check_open(self, payload: Mapping[str, Any], descriptor: Descriptor, cited: str | None, gated: bool) -> None:
         """Refuse what this open asks for and the adapter does not offer (spec: hub 6, steps 2 to 4)."""
-        allow = payload.get("allow_degraded_features", ())
         if gated and (stale := refuse_stale(descriptor, cited)) is not None:
             raise stale
         for member, feature in _UNSERVED.items():
@@ -227,10 +229,7 @@ class Switch:
         if names.EXTENSION in payload.get("metadata", ()):
             details = {"feature": "session.resume", "reason": names.UNADVERTISED}
             raise Refusal(names.UNSUPPORTED_FEATURE, f"metadata {names.EXTENSION} is not served", details)
-        refusal = refuse_attachments(payload, descriptor) if payload.get("tool_sources") else None
-        if refusal is None and payload.get("subscribe"):
-            refusal = refuse_feature(descriptor, SUBSCRIBE, allow)
-        if refusal is not None:
+        if (refusal := refuse_attachments(payload, descriptor)) is not None:
             raise refusal
 
     def _reserve(self, name: str, adapter: Adapter, descriptor: Descriptor, named: str | None) -> Session:
@@ -260,13 +259,20 @@ class Switch:
         self.services.listed = None
         return session
 
-    def _forget(self, session: Session) -> None:
-        """An open that failed leaves nothing behind."""
-        if self.table.pop(session.session_id, None) is not None:
-            self._open_count -= 1
-            self.services.listed = None
+    def _drop(self, session: Session) -> None:
+        """An open that failed leaves nothing behind, whatever of it was there already."""
+        if self.table.get(session.session_id) is session:
+            del self.table[session.session_id]
+            self._closed.pop(session.session_id, None)
+            if session.phase != CLOSED:
+                self._open_count -= 1
+        if session.adapter is not None:
+            forget(then(lambda: session.close(insist=True), lambda _: None, lambda _: None))
+        session.touch()
 
     def _session_closed(self, session: Session) -> None:
+        if self.table.get(session.session_id) is not session:
+            return
         self._open_count -= 1
         self._closed[session.session_id] = None
         while len(self._closed) > self.limits.closed_sessions_kept:
@@ -278,14 +284,6 @@ class Switch:
         text = str(error) or type(error).__name__
         most = self.limits.message_chars
         return text if len(text) <= most else text[:most] + "…"
-
-
-def _open_refusal(error: BaseException) -> BaseException:
-    """Turn what an adapter's open raised into a refusal; a refusal keeps its own code (spec: stdio 4.3)."""
-    if isinstance(error, Refusal) or not isinstance(error, Exception):
-        return error
-    details = {"cause": error.code} if isinstance(error, HarnessFault) else None
-    return Refusal(names.OPEN_FAILED, str(error) or type(error).__name__, details)
 
 
 def _rfc3339(seconds: int) -> str:

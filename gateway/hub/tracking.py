@@ -15,6 +15,7 @@ from ...protocol.lifecycle import (
     advance,
     advance_call,
 )
+from ...protocol.limits import Limits
 from .runs import Gate, Run
 
 TYPE_CHECKING = False
@@ -24,18 +25,27 @@ if TYPE_CHECKING:
 
     from ...adapters.base import Draft
 
+MOST_CALLS: Final[int] = Limits().calls_per_run
 
-def track(run: Run, kind: str, payload: Mapping[str, Any], most_gates: int) -> None:
+
+def track(run: Run, kind: str, payload: Mapping[str, Any], most_gates: int, most_calls: int = MOST_CALLS) -> None:
     """Apply one event to its run. Raises `IllegalMove` where the lifecycle has no such move; the run is unchanged then.
 
-    `most_gates` bounds the gates that may be open at once.
+    `most_gates` bounds the gates that may be open at once, `most_calls` the calls and the closed gates that are
+    remembered. Raises `KeyError` for a payload without the members that the event is about.
     """
+    if run.state == RunState.QUEUED and kind == names.RUN_STARTED:
+        raise IllegalMove("queue_order_violation", "a reservation starts when the session gives it its turn")
     state = advance(run.state, kind, payload.get("status") if kind == names.RUN_STATUS else None)
     rule = _RULES.get(kind)
     if rule is _open_gate and len(run.gates) >= most_gates:
         raise IllegalMove("too_many_gates", f"{most_gates} gates are already open")
+    if kind == names.CALL_REQUESTED and len(run.calls) >= most_calls:
+        _make_room(run, most_calls)
     if rule is not None:
         rule(run, kind, payload)
+    if len(run.closed_gates) > most_calls:
+        del run.closed_gates[next(iter(run.closed_gates))]
     run.state = state
     if kind in _GATE_CLOSERS and state == RunState.WAITING and not run.gates:
         run.state = RunState.RUNNING
@@ -62,16 +72,29 @@ def closing(run: Run, kind: str) -> list[Draft]:
 
 def _call(run: Run, kind: str, payload: Mapping[str, Any]) -> None:
     call = payload["tool_call_id"]
+    payload["execution_owner"]  # what closing it will need
     state, asked = run.calls.get(call, (CallState.ABSENT, payload))
     state = advance_call(state, kind)
     run.calls[call] = (state, asked if state in CALLS_OPEN else _DONE)
 
 
+def _make_room(run: Run, most: int) -> None:
+    """The oldest call that is over is no longer known; the run is unchanged where none is."""
+    for call, (state, _) in run.calls.items():
+        if state not in CALLS_OPEN:
+            del run.calls[call]
+            return
+    raise IllegalMove("too_many_calls", f"{most} calls are already open")
+
+
 def _open_gate(run: Run, kind: str, payload: Mapping[str, Any]) -> None:
     id = payload["interaction_id"]
-    if id in run.gates:
-        raise IllegalMove("duplicate_interaction", f"{id} is already open")
-    run.gates[id] = Gate(id, payload, kind == names.PERMISSION_REQUESTED)
+    if id in run.gates or id in run.closed_gates:
+        raise IllegalMove("duplicate_interaction", f"{id} was asked before")
+    permission = kind == names.PERMISSION_REQUESTED
+    for name in ("requested_by", "responded_by", "choices" if permission else "questions"):
+        payload[name]  # what answering and closing it will need
+    run.gates[id] = Gate(id, payload, permission)
 
 
 def _close_gate(run: Run, kind: str, payload: Mapping[str, Any]) -> None:
@@ -81,6 +104,7 @@ def _close_gate(run: Run, kind: str, payload: Mapping[str, Any]) -> None:
     if gate.timer is not None:
         gate.timer.cancel()
     del run.gates[gate.id]
+    run.closed_gates[gate.id] = None
 
 
 _DONE: Final[Mapping[str, Any]] = {}
