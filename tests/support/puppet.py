@@ -81,6 +81,7 @@ class PuppetSession:
     - `break`: the stream fails; `breaks PATH`: completed, and the stream fails once that file exists
     - `raise`: the submit raises; `refuse`: it is refused
     - `print TEXT`: written to descriptor 1 by print, by a system call and by a child, then completed
+    - `list`: a child lists its descriptors, then completed
     - `unspeakable`: a delta and an outcome without a JSON form
     """
 
@@ -116,6 +117,9 @@ class PuppetSession:
             self._task(self._break(Path(words[0])))
         elif verb == "print":
             self._print(run, words[0])
+        elif verb == "list":
+            os.system("ls /proc/self/fd")  # noqa: S605, S607  # it inherits what a careless child would
+            self._complete(run)
         elif verb == "unspeakable":
             delta = (run, names.CONTENT_DELTA, {"message_id": "m", "part": {"type": "text", "text": "\ud800"}})
             final = {"final_response": {"id": "m", "role": "assistant", "content": "\ud800"}, "stop_reason": "end_turn"}
