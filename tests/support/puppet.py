@@ -118,7 +118,7 @@ class PuppetSession:
         elif verb == "print":
             self._print(run, words[0])
         elif verb == "list":
-            os.system("ls /proc/self/fd")  # noqa: S605, S607  # it inherits what a careless child would
+            os.system("ls /proc/self/fd")  # it inherits what a careless child would
             self._complete(run)
         elif verb == "unspeakable":
             delta = (run, names.CONTENT_DELTA, {"message_id": "m", "part": {"type": "text", "text": "\ud800"}})
