@@ -12,7 +12,8 @@ from ..protocol.errors import FrameTooLarge
 
 cdef extern from *:
     const Py_ssize_t PY_SSIZE_T_MAX
-    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
+    void* PyUnicode_1BYTE_DATA(object text) noexcept
     bint PyUnicode_IS_ASCII "PyUnicode_IS_COMPACT_ASCII"(object text) noexcept
 
 cdef enum:
@@ -301,15 +302,39 @@ cdef class SSEDecoder:
         return FrameTooLarge(self.limit, events)
 
 
-cdef bytes one_line(str what, object text):
+cdef struct Piece:
+    # bytes of a text that something else keeps alive
+    const char* at
+    Py_ssize_t size
+
+
+cdef object utf8(object text, Piece* to):
+    """Point at a str's UTF-8; return what keeps it alive. A wide str is encoded aside: asked itself, it would keep it."""
+    if PyUnicode_IS_ASCII(text):
+        to.at = <const char*>PyUnicode_1BYTE_DATA(text)
+        to.size = PyUnicode_GET_LENGTH(text)
+        return text
+    cdef bytes made = (<str>text).encode("utf-8")
+    to.at = PyBytes_AS_STRING(made)
+    to.size = PyBytes_GET_SIZE(made)
+    return made
+
+
+cdef object one_line(str what, object text, Piece* to):
+    """The same for a text that may hold no line break."""
+    cdef Py_ssize_t i
     if not isinstance(text, str):
         raise TypeError(f"{what} is str, not {type(text).__name__}")
-    if "\n" in <str>text or "\r" in <str>text:
-        raise ValueError(f"a line break in {what} would forge a field")
-    return (<str>text).encode("utf-8")
+    if not PyUnicode_IS_ASCII(text) and ("\n" in <str>text or "\r" in <str>text):
+        raise ValueError(f"a line break in {what} would forge a field")  # told before want of a UTF-8 form
+    text = utf8(text, to)
+    for i in range(to.size):
+        if to.at[i] == 10 or to.at[i] == 13:
+            raise ValueError(f"a line break in {what} would forge a field")
+    return text
 
 
-cdef object check_retry(object retry):
+cdef bytes retry_line(object retry):
     if not isinstance(retry, int) or isinstance(retry, bool):
         raise TypeError(f"retry is a whole number of milliseconds, not {type(retry).__name__}")
     if not 0 <= retry <= INT64_MAX:
@@ -322,28 +347,21 @@ cdef inline char* put(char* to, const char* p, Py_ssize_t size) noexcept:
     return to + size
 
 
-cdef inline char* put_bytes(char* to, bytes text) noexcept:
-    return put(to, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+cdef inline char* put_field(char* to, const char* name, Py_ssize_t size, Piece* value) noexcept:
+    to = put(put(to, name, size), value.at, value.size)
+    to[0] = 10
+    return to + 1
 
 
-cdef Py_ssize_t count_breaks(const char* p, Py_ssize_t size) noexcept:
-    """How many line breaks, CR LF counted as two: enough to size the output."""
+cdef Py_ssize_t count(const char* p, Py_ssize_t size, int byte) noexcept:
     cdef const char* end = p + size
-    cdef const char* at = p
-    cdef Py_ssize_t count = 0
+    cdef Py_ssize_t found = 0
     while True:
-        at = <const char*>memchr(at, 10, end - at)
-        if at == NULL:
-            break
-        count += 1
-        at += 1
-    at = p
-    while True:
-        at = <const char*>memchr(at, 13, end - at)
-        if at == NULL:
-            return count
-        count += 1
-        at += 1
+        p = <const char*>memchr(p, byte, end - p)
+        if p == NULL:
+            return found
+        found += 1
+        p += 1
 
 
 cdef char* put_lines(char* to, const char* p, Py_ssize_t size) noexcept:
@@ -363,53 +381,47 @@ cdef char* put_lines(char* to, const char* p, Py_ssize_t size) noexcept:
 
 def encode_sse(data, *, event=None, id=None, retry=None):
     """Return one event as bytes; see the reference for the rules and the errors."""
-    cdef bytes id_line = None, event_line = None, retry_line = None, made
-    cdef const char* p
-    cdef Py_ssize_t size, total, breaks
+    cdef Piece text, id_text, event_text
+    cdef Py_ssize_t total, breaks
+    cdef bytes made, retries = None
     cdef char* to
-    if isinstance(data, str):
-        if not PyUnicode_IS_ASCII(data):  # asking a wide str for its UTF-8 would leave a copy in it
-            data = (<str>data).encode("utf-8")
-            p, size = PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
-        else:
-            p = PyUnicode_AsUTF8AndSize(data, &size)
-    elif isinstance(data, bytes):
-        p, size = PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
+    id_text.size = event_text.size = -1
+    if isinstance(data, bytes):
+        text.at = PyBytes_AS_STRING(data)
+        text.size = PyBytes_GET_SIZE(data)
+    elif isinstance(data, str):
+        data = utf8(data, &text)
     else:
         raise TypeError(f"data is str or bytes, not {type(data).__name__}")
-    breaks = count_breaks(p, size)
-    total = 8 + size + breaks * 7
     if id is not None:
-        id_line = one_line("id", id)
-        if memchr(PyBytes_AS_STRING(id_line), 0, PyBytes_GET_SIZE(id_line)) != NULL:
+        id = one_line("id", id, &id_text)
+        if memchr(id_text.at, 0, id_text.size) != NULL:
             raise ValueError("an id that holds NUL is ignored by readers")
-        total += 5 + PyBytes_GET_SIZE(id_line)
     if event is not None:
-        event_line = one_line("event", event)
-        if PyBytes_GET_SIZE(event_line):
-            total += 8 + PyBytes_GET_SIZE(event_line)
-        else:
-            event_line = None
+        event = one_line("event", event, &event_text)
     if retry is not None:
-        retry_line = check_retry(retry)
-        total += PyBytes_GET_SIZE(retry_line)
+        retries = retry_line(retry)
+    breaks = count(text.at, text.size, 10) + count(text.at, text.size, 13)
+    total = 8 + text.size + breaks * 7 + (5 + id_text.size if id_text.size >= 0 else 0)
+    total += (8 + event_text.size if event_text.size > 0 else 0) + (0 if retries is None else PyBytes_GET_SIZE(retries))
     made = PyBytes_FromStringAndSize(NULL, total)
     to = PyBytes_AS_STRING(made)
-    if id_line is not None:
-        to = put(put_bytes(put(to, b"id: ", 4), id_line), b"\n", 1)
-    if event_line is not None:
-        to = put(put_bytes(put(to, b"event: ", 7), event_line), b"\n", 1)
-    if retry_line is not None:
-        to = put_bytes(to, retry_line)
+    if id_text.size >= 0:
+        to = put_field(to, b"id: ", 4, &id_text)
+    if event_text.size > 0:
+        to = put_field(to, b"event: ", 7, &event_text)
+    if retries is not None:
+        to = put(to, PyBytes_AS_STRING(retries), PyBytes_GET_SIZE(retries))
     to = put(to, b"data: ", 6)
-    to = put(to, p, size) if breaks == 0 else put_lines(to, p, size)
+    to = put_lines(to, text.at, text.size) if breaks else put(to, text.at, text.size)
     to = put(to, b"\n\n", 2)
-    if to - PyBytes_AS_STRING(made) != total:
+    if breaks:  # one break may have been two bytes
         return made[: to - PyBytes_AS_STRING(made)]
     return made
 
 
 def encode_comment(text=""):
     """Return a comment and a blank line; see the reference for the errors."""
-    line = one_line("comment", text)
-    return b": " + line + b"\n\n" if line else b":\n\n"
+    cdef Piece line
+    kept = one_line("comment", text, &line)
+    return b": " + line.at[: line.size] + b"\n\n" if line.size else b":\n\n"
