@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Ids:
-    """One counter shared by all kinds of one owner (spec: hub 9.2). Not random, hence no secret: an id proves nothing."""
+    """One counter for all kinds of one owner (spec: hub 9.2). Not random, hence no secret: an id proves nothing."""
 
     __slots__ = ("last",)
 
