@@ -128,12 +128,7 @@ class _Scan(Scan):
 
     def _run(self, at: int, end: int) -> None:
         """Take the names of a run of members at one blow, or step by step where one needs a closer look."""
-        names = self.pattern.member.findall(self.text, at, end)
-        seen = self.names[-1]
-        before = len(seen)
-        whole = {*seen, *names}
-        if len(whole) == before + len(names) and b"\\" not in b"".join(names) and not at < self.bad < end:
-            self.names[-1] = whole
+        if self.plain_run(at, end) is not None:
             return
         for member in self.pattern.member.finditer(self.text, at, end):
             if self.bad < member.end(1):
@@ -141,6 +136,16 @@ class _Scan(Scan):
             self._take(member[1], member.start(1))
             if self.bad < member.end():
                 raise Fault("utf8", self.bad)
+
+    def plain_run(self, at: int, end: int) -> list[tuple[bytes, bytes]] | None:
+        """Take the names of a run of members if none is escaped, repeated or not UTF-8; return names and values."""
+        members: list[tuple[bytes, bytes]] = self.pattern.member.findall(self.text, at, end)
+        names = [name for name, _ in members]
+        whole = self.names[-1].union(names)
+        if len(whole) != len(self.names[-1]) + len(names) or b"\\" in b"".join(names) or at < self.bad < end:
+            return None
+        self.names[-1] = whole
+        return members
 
     def _take(self, quoted: bytes, at: int) -> None:
         if b"\\" in quoted:
@@ -172,8 +177,9 @@ def _members(scan: _Scan, at: int, head: EnvelopeHead) -> tuple[int, Fault | Non
     invalid: Fault | None = None
     known: set[str] = set()
     scan.enter()
-    at = scan.white(at)
-    more = text[at : at + 1] != b"}"
+    start = scan.white(at)
+    at = _usual(scan, start, head, known)
+    more = at > start or text[at : at + 1] != b"}"
     while more:
         end = scan.name(at)
         scan._take(text[at:end], at)
@@ -196,6 +202,24 @@ def _members(scan: _Scan, at: int, head: EnvelopeHead) -> tuple[int, Fault | Non
     if invalid is None:
         invalid = next((Fault("missing", at, repr(name)) for name in _REQUIRED if name not in known), None)
     return at + 1, invalid
+
+
+def _usual(scan: _Scan, at: int, head: EnvelopeHead, known: set[str]) -> int:
+    """Take the header's first members in one run where nothing is wrong with them; return where to go on in steps."""
+    found = scan.pattern.members.match(scan.text, at)
+    end = found.end() if found else at
+    if end == at:
+        return at
+    before = scan.names[-1]
+    members = scan.plain_run(at, end)
+    if members is None:
+        return at
+    taken = {name[1:-1].decode(): raw for name, raw in members}
+    if not all(name not in _RULES or _keep(head, name, raw, at) for name, raw in taken.items()):
+        scan.names[-1] = before  # the steps find it again, and where it is
+        return at
+    known |= taken.keys() & _RULES.keys()
+    return scan.white(end)
 
 
 def _keep(head: EnvelopeHead, name: str, raw: bytes, at: int) -> bool:

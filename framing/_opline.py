@@ -10,6 +10,7 @@ from ._scan import Fault, Scan, check_depth, int64, unescape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from re import Match
     from typing import Final
 
 MEMBERS: Final = {
@@ -104,6 +105,12 @@ def _members(scan: Scan, at: int, found: OpLine) -> int:
     at = scan.white(at)
     more = line[at : at + 1] != b"}"
     while more:
+        usual = scan.pattern.usual.match(line, at)
+        if usual is not None and (bit := _usual(scan, usual, seen, found)):
+            seen |= bit
+            at = usual.end()
+            more = usual[4] is not None
+            continue
         name, at = _name(scan, at, seen)
         seen |= MEMBERS[name]
         at = scan.white(_READ[name](scan, at, name, found))
@@ -120,6 +127,23 @@ def _members(scan: Scan, at: int, found: OpLine) -> int:
         _present[seen] = frozenset(name for name, bit in MEMBERS.items() if seen & bit)
     found.present = _present[seen]
     return at + 1
+
+
+def _usual(scan: Scan, member: Match[bytes], seen: int, found: OpLine) -> int:
+    """Take a member that stands as it mostly does and return its bit; 0: the steps must refuse it or take it."""
+    name = member[1].decode()
+    bit = MEMBERS.get(name, 0)
+    if not bit or seen & bit or member.start() < scan.bad < member.end():
+        return 0
+    if member[3] is not None:
+        if name == "id" and (value := int64(member[3])) is not None:
+            found.id = value
+            return bit
+        return 0
+    if _READ[name] is _text or (name == "op" and member[2]):
+        setattr(found, name, member[2].decode())
+        return bit
+    return 0
 
 
 def _name(scan: Scan, at: int, seen: int) -> tuple[str, int]:

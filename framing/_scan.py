@@ -46,7 +46,7 @@ class Fault(Exception):
 class Patterns:
     """The compiled patterns for one set of white space. `re` is imported with the first text, not with the package."""
 
-    __slots__ = ("colon", "items", "member", "members", "name", "number", "open_string", "other", "string", "white")
+    __slots__ = ("colon", "items", "member", "members", "number", "open_string", "other", "string", "usual", "white")
 
     def __init__(self, white: str) -> None:
         from re import compile
@@ -60,12 +60,15 @@ class Patterns:
         self.open_string = pattern(_OPEN_STRING)
         self.number = pattern(_NUMBER)
         self.other = pattern(_OTHER)
-        self.name = pattern(f"{white}({_STRING}){white}:{white}")
         self.colon = pattern(f"{white}:{white}")
         # Runs of members and items without nesting are one match; the steps take over where a run stops.
-        self.member = pattern(f"{white}({_STRING}){white}:{white}{scalar}{white},")
+        self.member = pattern(f"{white}({_STRING}){white}:{white}({scalar}){white},")
         self.members = pattern(f"(?:{white}{_STRING}{white}:{white}{scalar}{white},)*+")
         self.items = pattern(f"(?:{white}{scalar}{white},)*+")
+        # A member as it mostly stands: no escape in the name; a string without escapes, or digits.
+        self.usual = pattern(
+            rf'"([a-z_]++)"{white}:{white}(?:"([^"\\\x00-\x1f]*+)"|(-?(?:0|[1-9][0-9]*+)(?![.eE0-9]))){white}(?:(,){white}|(?=}}))'
+        )
 
 
 _patterns: dict[str, Patterns] = {}

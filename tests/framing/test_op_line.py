@@ -104,6 +104,8 @@ DEFECTS: list[tuple[bytes, str]] = [
     (b'{"id":1,"op":@null}', "op must be"),
     (b'{"id":1,"op":"x",@}', "member name"),
     (b"{@'id':1}", "member name"),
+    (b'{"op":"x","id":1, @}', "member name"),
+    (b'{"op":"x","id":1,"adapter":"m",@"adapter":"m"}', "'adapter' stands twice"),
     (b'{"id" @1}', "colon"),
     (b'{"id":1 @"op":"x"}', "comma or a closing brace"),
     (b'{"id":0@1,"op":"x"}', "comma or a closing brace"),
