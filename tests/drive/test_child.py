@@ -1,97 +1,23 @@
-"""Real children that misbehave: what they wrote arrives, what is written to them is bounded, nothing of them stays."""
+"""Real children that misbehave: what they wrote arrives, what is written to them is bounded, their start is exact."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from trunkline.adapters.base import Exit, Launch
+from trunkline.adapters.base import Launch
 from trunkline.gateway.drive import child as child_module
 from trunkline.gateway.drive.child import Child
 from trunkline.gateway.drive.keeper import Keeper
 from trunkline.gateway.drive.redact import Redactor
 from trunkline.protocol.errors import HarnessFault
-from trunkline.protocol.limits import Limits
 
+from tests.support.children import QUICK, Heard, play, to_the_end
 from tests.support.harnesses import script
-from tests.support.procs import alive, run, running, until
-
-QUICK = Limits(harness_stop_s=0.3, harness_drain_s=0.2)
-
-
-class Heard:
-    """What a child said, and how it ended."""
-
-    def __init__(self) -> None:
-        self.output = bytearray()
-        self.ends: list[tuple[Exit, HarnessFault | None]] = []
-
-    def ended(self, how: Exit, fault: HarnessFault | None) -> None:
-        self.ends.append((how, fault))
-
-    @property
-    def how(self) -> Exit:
-        assert len(self.ends) == 1
-        return self.ends[0][0]
-
-    @property
-    def fault(self) -> HarnessFault | None:
-        assert len(self.ends) == 1
-        return self.ends[0][1]
-
-    def lines(self) -> list[str]:
-        return self.output.decode().splitlines()
-
-
-Play = Callable[[Child, Heard], Awaitable[Any]]
-
-
-def play(
-    loop: str,
-    launch: Launch,
-    use: Play,
-    limits: Limits = QUICK,
-    adopt: bool = False,
-    read: bool = True,
-    literals: dict[str, str] | None = None,
-) -> Heard:
-    """Start a child, use it, stop it, end the keeper; return what was heard."""
-    heard = Heard()
-
-    async def main() -> None:
-        keeper = Keeper(adopt)
-        redactor = Redactor(launch.environment, literals)
-        child = Child(launch, limits, redactor, keeper, lambda chunk: heard.output.extend(chunk), heard.ended)
-        if read:
-            child.resume()
-        try:
-            await use(child, heard)
-        finally:
-            await child.stop()
-            assert await child.stop() == child.outlived
-            assert not keeper.pids
-            assert keeper.sweep_now() == []
-            keeper.close()
-        await until(lambda: len(heard.ends) == 1, "the end")
-
-    run(loop, main())
-    return heard
-
-
-async def to_the_end(child: Child, heard: Heard) -> None:
-    await until(lambda: bool(heard.ends), "the end")
-
-
-async def at_once(child: Child, heard: Heard) -> None:
-    """Stop it as soon as it has spoken."""
-    await until(lambda: bool(heard.output), "its first words")
-
+from tests.support.procs import run, until
 
 # -- what it says --
 
@@ -237,182 +163,6 @@ def test_a_one_shot_child_sees_the_end_of_its_input(loop: str, mark: str) -> Non
         await to_the_end(child, heard)
 
     assert play(loop, script("say(str(len(list(lines()))))", mark), use).lines() == ["0"]
-
-
-# -- the stop ladder --
-
-
-def test_the_end_of_input_comes_first_and_gives_time_to_flush(loop: str, mark: str, tmp_path: Path) -> None:
-    """PB-J06."""
-    note = tmp_path / "note"
-    body = f"deaf(); say('up'); list(lines()); open({str(note)!r}, 'w').write('flushed')"
-    heard = play(loop, script(body, mark), at_once)
-    assert note.read_text() == "flushed"
-    assert heard.how.code == 0
-
-
-def test_a_last_word_is_written_before_the_input_is_closed(loop: str, mark: str) -> None:
-    async def use(child: Child, heard: Heard) -> None:
-        await at_once(child, heard)
-        child.write(b"x" * 300_000 + b"\n")
-        child.write(b"goodbye\n")
-
-    body = "say('up'); time.sleep(0.1); say([line for line in lines()][-1])"
-    assert play(loop, script(body, mark), use).lines()[-1] == "goodbye"
-
-
-def test_a_child_that_ignores_the_end_of_its_input_gets_term(loop: str, mark: str) -> None:
-    heard = play(loop, script("say('up'); time.sleep(600)", mark), at_once)
-    assert heard.how.code == -signal.SIGTERM
-
-
-def test_a_child_that_ignores_term_is_killed(loop: str, mark: str) -> None:
-    """PB-J04, PB-J05."""
-    heard = play(loop, script("deaf(); say('up'); time.sleep(600)", mark), at_once)
-    assert heard.how.code == -signal.SIGKILL
-
-
-def test_a_child_that_forks_in_a_loop_leaves_nothing(loop: str, mark: str) -> None:
-    """PB-J13: kill again until none is left."""
-    body = """
-deaf()
-say('up')
-for _ in range(2000):
-    if os.fork() == 0:
-        os.setsid() if os.getpid() % 2 else None
-        time.sleep(0.02)
-        if os.fork():
-            os._exit(0)
-        time.sleep(600)
-    time.sleep(0.005)
-"""
-    heard = play(loop, script(body, mark), at_once, adopt=True)
-    assert heard.how.code == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("how", ["start_new_session=True", "process_group=0"])
-@pytest.mark.parametrize("adopt", [False, True])
-def test_grandchildren_with_a_group_or_session_of_their_own_are_found(
-    loop: str, mark: str, how: str, adopt: bool
-) -> None:
-    body = f"deaf(); subprocess.Popen(SLEEP, {how}); say('up'); time.sleep(600)"
-    play(loop, script(body, mark), at_once, adopt=adopt)
-
-
-def test_a_daemon_that_left_its_session_and_its_parent_is_found_by_adoption(loop: str, mark: str) -> None:
-    """PB-J17: a server started in a session of its own, whose parent has gone long before the close."""
-    body = """
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        time.sleep(600)
-    os._exit(0)
-os.wait()
-say('up')
-list(lines())
-"""
-    heard = play(loop, script(body, mark), at_once, adopt=True)
-    assert heard.how.code == 0
-
-
-def test_a_stop_of_one_leaves_the_daemons_of_another_alone(loop: str, mark: str) -> None:
-    daemon = """
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        say(str(os.getpid()))
-        time.sleep(600)
-    os._exit(0)
-os.wait()
-list(lines())
-"""
-
-    async def main() -> None:
-        keeper = Keeper(adopt=True)
-        heard = [Heard(), Heard()]
-        one, two = (
-            Child(script(daemon, mark), QUICK, Redactor({}), keeper, each.output.extend, each.ended) for each in heard
-        )
-        for child in (one, two):
-            child.resume()
-        await until(lambda: all(each.output for each in heard), "both daemons")
-        pids = [int(each.output) for each in heard]
-        await one.stop()
-        assert alive(pids[1])
-        await two.stop()
-        await until(lambda: not any(map(alive, pids)), "the end of both daemons")
-        assert keeper.sweep_now() == []
-        keeper.close()
-
-    run(loop, main())
-
-
-def test_many_stops_at_once_share_their_looks(loop: str, mark: str) -> None:
-    async def main() -> None:
-        keeper = Keeper(adopt=True)
-        heard = [Heard() for _ in range(12)]
-        body = "deaf(); subprocess.Popen(SLEEP, start_new_session=True); say('up'); time.sleep(600)"
-        children = [
-            Child(script(body, mark), QUICK, Redactor({}), keeper, each.output.extend, each.ended) for each in heard
-        ]
-        for child in children:
-            child.resume()
-        await until(lambda: all(each.output for each in heard), "all of them")
-        assert await asyncio.gather(*(child.stop() for child in children)) == [[]] * 12
-        assert [each.how.code for each in heard] == [-9] * 12
-        keeper.close()
-
-    run(loop, main())
-
-
-def test_a_zombie_that_was_adopted_is_reaped(loop: str, mark: str) -> None:
-    body = """
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        time.sleep(0.05)
-    os._exit(0)
-os.wait()
-say('up')
-time.sleep(0.2)
-list(lines())
-"""
-    play(loop, script(body, mark), at_once, adopt=True)  # `mark` looks for zombies of ours
-
-
-def test_without_a_pidfd_a_thread_waits(loop: str, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: int) -> int:
-        raise OSError("no pidfd here")
-
-    monkeypatch.setattr(os, "pidfd_open", refuse)
-    assert play(loop, script("say('up'); sys.exit(7)", mark), to_the_end).how.code == 7
-    assert play(loop, script("deaf(); say('up'); time.sleep(600)", mark), at_once).how.code == -9
-
-
-def test_where_processes_cannot_be_seen_the_group_is_killed(
-    loop: str, mark: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trunkline.gateway.drive.keeper.read_table", lambda: None)
-    body = "deaf(); subprocess.Popen(SLEEP); say('up'); time.sleep(600)"
-    heard = play(loop, script(body, mark), at_once)
-    assert heard.how.code == -9
-
-
-def test_the_sweep_without_a_loop_ends_all_of_it(loop: str, mark: str) -> None:
-    async def main() -> None:
-        keeper = Keeper(adopt=True)
-        heard = Heard()
-        body = "deaf(); subprocess.Popen(SLEEP, start_new_session=True); say('up'); time.sleep(600)"
-        child = Child(script(body, mark), QUICK, Redactor({}), keeper, heard.output.extend, heard.ended)
-        child.resume()
-        await at_once(child, heard)
-        assert keeper.sweep_now() == []
-        assert not running(mark)
-        await child.stop()
-        keeper.close()
-
-    run(loop, main())
 
 
 # -- the start --

@@ -9,7 +9,7 @@ import pytest
 from trunkline.gateway.drive.redact import MASK, Redactor, Tail
 from trunkline.gateway.environment import resolved, variables
 
-from tests.drive.test_child import play, to_the_end
+from tests.support.children import play, to_the_end
 from tests.support.harnesses import script
 from tests.support.shared import SHARED
 

@@ -17,7 +17,7 @@ from tests.support.tree import ROOT
 
 GATEWAY = """
 import asyncio, sys
-from tests.drive.test_child import QUICK, Heard
+from tests.support.children import QUICK, Heard
 from tests.support.harnesses import script
 from tests.support.procs import until
 from trunkline.gateway.drive.child import Child
@@ -94,7 +94,11 @@ def test_it_survives_the_signals_of_a_terminal(mark: str) -> None:
     dog.add(4_000_001)
     dog.remove(4_000_001)
     assert dog.pid is not None
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    status = Path(f"/proc/{dog.pid}/status")
+    ignored = {signal.SIGINT, signal.SIGHUP, signal.SIGTERM}
+    mask = sum(1 << (number - 1) for number in ignored)
+    until_sync(lambda: int(status.read_text().split("SigIgn:")[1].split()[0], 16) & mask == mask, "its trap")
+    for number in ignored:
         os.kill(dog.pid, number)
     assert os.getsid(dog.pid) != os.getsid(0)
     assert alive(dog.pid)
