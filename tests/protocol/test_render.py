@@ -106,7 +106,7 @@ HEAD = {
 RUN = {"session_id": "s", "run_id": "r"}
 GATE = {"interaction_id": "i", "requested_by": "a", "responded_by": "u"} | RUN
 CALL = {"interaction_id": "i", "tool_call_id": "t"} | RUN
-OPTION = {"id": "o", "label": "l"}
+OPTION = {"id": "o", "label": "l", "description": ""}
 CHOSEN = {"question_id": "q", "selected_option_ids": ["o"]}
 SETTLED = {"accepted": False, "details": {"settlement_id": "x"}}
 
