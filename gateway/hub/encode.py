@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...protocol.json import dumps, encoder
-from ...protocol.names import EXTENSION, PROFILE, PROTOCOL, VERSION
+from ...protocol.names import EXTENSION, PERMISSION_RESOLVED, PROFILE, PROTOCOL, VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class EventEncoder:
         """
         head = run.heads.get(kind) or self.head(run, kind)
         call = payload.get("tool_call_id")
-        if call is not None:
+        if call is not None and kind != PERMISSION_RESOLVED:  # its type has the call in the payload alone
             head += b'"tool_call_id":%b,' % self._dumps(call)
         body = self._dumps(payload)
         body = b"%b,%b" % (run.payload_head, body[1:]) if len(body) > 2 else run.payload_head + b"}"

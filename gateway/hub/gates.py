@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 CANCEL_INPUT: Final = "user.input.cancel.request"
+_ANSWERS: Final = {names.RESOLVE_PERMISSION: True, names.RESOLVE_INPUT: False}
+"""Whether a request answers a permission gate, or an input gate; a host has no other."""
 
 
 def resolve(session: Session, request: Envelope) -> Answer[Envelope]:
@@ -30,7 +32,7 @@ def resolve(session: Session, request: Envelope) -> Answer[Envelope]:
     payload = request.payload
     run = session.stream.runs.get(payload["run_id"])
     gate = run.gates.get(payload["interaction_id"]) if run is not None else None
-    if run is None or gate is None or gate.permission != (request.type == names.RESOLVE_PERMISSION):
+    if run is None or gate is None or gate.permission is not _ANSWERS.get(request.type):
         raise Refusal(
             names.RESOLUTION_REJECTED,
             f"run {payload['run_id']} has no open gate {payload['interaction_id']} for {request.type}",
