@@ -40,6 +40,7 @@ class Server:
         self._early = early
         self._signals: list[int] = []
         self._failure: str | None = None
+        self._cut = False
         self.sink = Sink(self._loop, writer, partial(self._guard, self._drained), self._write_failed)
         self.source = Source(self._loop, reader, partial(self._guard, self._data), self._read_failed)
         self.door = Door(
@@ -136,11 +137,13 @@ class Server:
             self.troubles.append(f"{count} requests were dropped unserved; they may be sent again")
 
     async def _stage(self, stuck: str, done: Callable[[], bool]) -> None:
-        """Give one stage its window; a second signal or a failure of the pipe ends it at once."""
+        """Give one stage its window; a second signal or a failure of the pipe ends it, and all that follow, at once."""
+        if self._cut:
+            return
         await self._until(lambda: done() or self._failure is not None or len(self._signals) > 1, self._limits.window_s)
         if self._failure is None and not done():
-            how = "stalled" if len(self._signals) < 2 else "cut short by a second signal"
-            self.troubles.append(f"shutdown {how}: {stuck}")
+            self._cut = len(self._signals) > 1
+            self.troubles.append(f"shutdown {'cut short by a second signal' if self._cut else 'stalled'}: {stuck}")
 
     async def _until(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
         """Wait until something is so, or for some seconds; tell whether it is."""
