@@ -220,5 +220,5 @@ def _known(
             return None
         return None if catalog is None else [item[name] for item in catalog.get(member) or ()]
     except Exception as error:
-        session.note(f"the catalog of {member} could not be read: {session.trouble(f'list of {member}', error)}")
+        session.trouble(member, error)
         return None

@@ -137,9 +137,11 @@ class Session:
         return [run for run in self.stream.runs.values() if not run.over]
 
     def port(self) -> AdapterSession:
-        """Return the open adapter session. Raises `Refusal("session_closed")` where it is closed or closing."""
+        """Return the open adapter session. Raises `Refusal("session_closed")` where there is none that could serve."""
         if self.phase != OPEN or self.adapter is None:
             raise Refusal(names.SESSION_CLOSED, f"session {self.session_id} is {self.phase}")
+        if self.broken is not None:
+            raise Refusal(names.SESSION_CLOSED, f"session {self.session_id} has lost its harness: {self.broken}")
         return self.adapter
 
     def trouble(self, op: str, error: Exception, code: str = names.INTERNAL) -> Refusal:
@@ -227,6 +229,8 @@ class Session:
         """Join the event stream (see `EventStream.subscribe`). Raises `Refusal`, also `session_closed`."""
         if self.phase == CLOSED:
             raise Refusal(names.SESSION_CLOSED, f"session {self.session_id} is closed")
+        if after is None and self.broken is not None:
+            self.port()
         return self.stream.subscribe(reader, after, run_id)
 
     def close(self, insist: bool = False) -> Answer[None]:
