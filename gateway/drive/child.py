@@ -131,6 +131,8 @@ class Child:
         """
         sink = self._stdin
         if sink is None or self._eof_wanted:
+            if self._fault is not None and not self._over:
+                return  # an earlier write failed: the end that is on its way says why, and nothing counts as delivered
             raise HarnessFault(WRITE_FAILED, "the harness's input is closed")
         waiting = self._queued + sink.pending
         if waiting + len(block) > self._limits.harness_write_bytes:

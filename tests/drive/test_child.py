@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from trunkline.protocol.errors import HarnessFault
 
 from tests.support.children import QUICK, Heard, play, to_the_end
 from tests.support.harnesses import script
-from tests.support.procs import run, until
+from tests.support.procs import alive, run, until
 
 # -- what it says --
 
@@ -142,6 +143,19 @@ def test_a_write_to_a_child_that_has_ended_never_counts_as_delivered(loop: str, 
         assert caught.value.code == child_module.WRITE_FAILED
 
     assert play(loop, script("sys.exit(5)", mark), use).how.code == 5
+
+
+def test_writes_behind_a_failed_one_leave_it_to_the_exit_to_say_why(loop: str, mark: str) -> None:
+    async def use(child: Child, heard: Heard) -> None:
+        while alive(child.pid):  # it ends while the loop does not look
+            time.sleep(0.001)
+        for _ in range(3):
+            child.write(b"prompt\n")
+        await to_the_end(child, heard)
+
+    heard = play(loop, script("os.write(2, b'no license'); sys.exit(5)", mark), use)
+    assert heard.fault is None
+    assert (heard.how.code, heard.how.stderr) == (5, "no license")
 
 
 def test_a_child_that_closes_its_input_and_lives_on_fails(loop: str, mark: str) -> None:
