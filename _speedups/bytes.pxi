@@ -6,11 +6,12 @@ cdef extern from *:
     #include <stdint.h>
     #include <string.h>
 
-    #if defined(__SSE2__) || defined(_M_X64)
+    /* TRUNKLINE_NO_VECTORS: build the plain forms, to judge them on a machine that has vectors */
+    #if (defined(__SSE2__) || defined(_M_X64)) && !defined(TRUNKLINE_NO_VECTORS)
       #define TRUNKLINE_SSE2 1
       #include <emmintrin.h>
     #endif
-    #if defined(__SSE2__) && (defined(__GNUC__) || defined(__clang__))
+    #if defined(TRUNKLINE_SSE2) && (defined(__GNUC__) || defined(__clang__))
       #define TRUNKLINE_SSSE3 1  /* compiled in any case, used where the processor has it */
       #include <tmmintrin.h>
     #endif
