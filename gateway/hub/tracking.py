@@ -92,8 +92,8 @@ def _open_gate(run: Run, kind: str, payload: Mapping[str, Any]) -> None:
     if id in run.gates or id in run.closed_gates:
         raise IllegalMove("duplicate_interaction", f"{id} was asked before")
     permission = kind == names.PERMISSION_REQUESTED
-    for name in ("requested_by", "responded_by", "choices" if permission else "questions"):
-        payload[name]  # what answering and closing it will need
+    for name in _PERMISSION_NEEDS if permission else _INPUT_NEEDS:
+        payload[name]  # what answering and closing it, and the schema, will need
     run.gates[id] = Gate(id, payload, permission)
 
 
@@ -109,6 +109,8 @@ def _close_gate(run: Run, kind: str, payload: Mapping[str, Any]) -> None:
 
 _DONE: Final[Mapping[str, Any]] = {}
 _GATE_CLOSERS: Final = frozenset((names.PERMISSION_RESOLVED, names.INPUT_RESOLVED))
+_INPUT_NEEDS: Final = ("requested_by", "responded_by", "questions")
+_PERMISSION_NEEDS: Final = ("requested_by", "responded_by", "choices", "tool_call_id")
 _GATE_IDENTITY: Final = ("interaction_id", "requested_by", "responded_by", "tool_call_id")
 _CALL_IDENTITY: Final = ("tool_call_id", "requested_by", "execution_owner", "source", "name", "interaction_id")
 

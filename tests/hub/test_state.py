@@ -11,7 +11,7 @@ from trunkline.protocol import names
 from trunkline.protocol.limits import Limits
 from trunkline.protocol.validate import compiled
 
-from tests.support.hubs import Fake, Seat, code_of, completed, permission, question, refusal_of
+from tests.support.hubs import Fake, Seat, asking, code_of, completed, question, refusal_of
 
 PLAIN = ("running", "cancelling")
 
@@ -129,7 +129,7 @@ def test_an_answered_gate_stays_pending_until_its_event_and_says_that_it_was_ans
     seat.open(adapter="fake")
     run = seat.run()
     fake.sessions[0].start(run)
-    fake.sessions[0].say(permission(run, "p"), question(run, "i"))
+    fake.sessions[0].say(*asking(run, "p"), question(run, "i"))
     assert looked(seat)["active_runs"][0]["pending_interactions"] == ["p", "i"]
     seat.permit(choice_id="allow")
     entry = looked(seat)["active_runs"][0]

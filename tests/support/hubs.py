@@ -293,10 +293,11 @@ class Fake:
         features: Mapping[str, Any] | None = None,
         journal: tuple[int, int] = (4096, 8 << 20),
         queued: int = 1,
-        **on: Any,
+        on: Mapping[str, Any] | None = None,
+        **also: Any,
     ) -> None:
         self.ids = Ids()
-        self.on: dict[str, Any] = on
+        self.on: dict[str, Any] = {**(on or {}), **also}
         self.bounds = journal
         self.sessions: list[FakeSession] = []
         levels: dict[str, Any] = {key: {"level": "native"} for key in KEYS}
@@ -398,7 +399,13 @@ def called(run: str, call: str, kind: str = names.CALL_REQUESTED, **more: Any) -
 def permission(run: str, gate: str, participant: str = "user", **more: Any) -> Draft:
     choices = [{"id": "allow", "label": "Allow"}, {"id": "reject", "label": "Reject"}]
     asked = {"interaction_id": gate, "requested_by": BY, "responded_by": participant, "title": "May I?"}
+    more.setdefault("tool_call_id", f"call-{gate}")
     return (run, names.PERMISSION_REQUESTED, {**asked, "choices": choices, **more})
+
+
+def asking(run: str, gate: str, **more: Any) -> tuple[Draft, Draft]:
+    """Return a call and the permission gate about it."""
+    return called(run, f"call-{gate}"), permission(run, gate, **more)
 
 
 def question(run: str, gate: str, participant: str = "user") -> Draft:
