@@ -46,7 +46,7 @@ def submit(host: Host, session: str, content: str) -> int:
     return host.send("submit", session_id=session, request=request)
 
 
-# -- clean ends ---------------------------------------------------------------------------------------------------------
+# -- clean ends --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", BOTH)
@@ -112,7 +112,7 @@ def test_a_burst_of_requests_before_the_end_of_input_is_answered_whole() -> None
     assert sorted(line["id"] for line in ended.lines) == list(range(5000))
 
 
-# -- during start-up ----------------------------------------------------------------------------------------------------
+# -- during start-up ---------------------------------------------------------------------------------------------------
 
 
 def catches(pid: int, number: signal.Signals) -> bool:
@@ -144,7 +144,7 @@ def test_a_signal_during_the_start_is_a_clean_end(number: signal.Signals, delay_
     assert out == b""
 
 
-# -- stages -------------------------------------------------------------------------------------------------------------
+# -- stages ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("trigger", ["signal", "end of input", "defect"])
@@ -238,7 +238,7 @@ def test_signals_in_quick_succession_while_idle_are_a_clean_end(start_process: S
     assert host.wait() == 0, host.stderr
 
 
-# -- sweep --------------------------------------------------------------------------------------------------------------
+# -- sweep -------------------------------------------------------------------------------------------------------------
 
 
 def test_sessions_that_do_not_close_are_named(start: Start) -> None:
@@ -323,7 +323,7 @@ def test_no_child_is_left_when_the_output_is_gone() -> None:
         until_sync(lambda: not running(mark), "their end")
 
 
-# -- several at once ----------------------------------------------------------------------------------------------------
+# -- several at once ---------------------------------------------------------------------------------------------------
 
 
 def test_several_causes_are_joined_in_one_line(start_process: Start) -> None:
