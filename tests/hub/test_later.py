@@ -380,13 +380,14 @@ def test_a_close_that_takes_its_time() -> None:
         seat, fake = seated(close=later)
         seat.open(adapter="fake")
         reader = seat.subscribe()
-        first: Any = seat.switch.close("s")
-        assert seat.switch.close("s") is first
+        first, second = [seat.switch.close("s") for _ in range(2)]
         assert code_of(seat.submit) == "session_closed"
-        assert not reader.over
+        seen = [reader.over]
         later.given[0].set_result(None)
+        assert first is not None
         await first
-        assert reader.over
+        assert first == second
+        assert [*seen, reader.over] == [False, True]
         seat.switch.close("s")
         assert fake.sessions[0].asked("close") == [None]
 
