@@ -41,7 +41,7 @@ demo: $(BUILT) ## watch one whole session over a pipe; HARNESS=claude and MODEL=
 	@$(PY) demo/session.py
 
 test: $(BUILT) ## the whole suite, but for the real harnesses
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not harness" $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) -rs --dist loadfile -m "not harness" $(PYTEST)
 
 test-harness: $(BUILT) ## install the pinned real harnesses below .harness, and run the suite against them
 	$(PY) tests/harness/install.py
@@ -58,7 +58,7 @@ format: $(BUILT) ## ruff: mend what can be mended
 types: $(BUILT) ## mypy, strict
 	$(VENV)/bin/mypy
 
-bench: $(BUILT) ## the hot paths; BENCH="--benchmark-max-time=0.1" makes it short
+bench: $(BUILT) ## the hot paths, with a table and a chart below .bench; BENCH=--short makes it quick
 	$(PY) -m pytest bench --benchmark-only -q $(BENCH)
 	$(PY) bench/report.py
 
