@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from .shutdown import say
@@ -97,13 +96,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except UsageError as fault:
         say(f"{fault}; see trunkline serve --help")
         sys.exit(1)
-    from .serve import serve_stdio
+    try:
+        from .serve import serve_stdio
 
-    serve_stdio(options)
+        serve_stdio(options)
+    except ImportError as error:
+        say(f"cannot start: {error} (TRUNKLINE_SPEEDUPS=yes asks for the compiled parts; unset takes what is there)")
+        sys.exit(1)
 
 
 def serve_options(words: Sequence[str]) -> ServeOptions:
-    """Read the options of `serve`. Raises `UsageError`; `--addr` beside `--stdio` and any positional argument are wrong."""
+    """Read the options of `serve`. Raises `UsageError`; `--addr` beside `--stdio` and a positional argument are wrong."""
     options = ServeOptions()
     found: dict[str, str] = {}
     stdio = False
@@ -151,8 +154,9 @@ def _frame_limit(text: str | None) -> int | None:
 
 def _print(text: str) -> NoReturn:
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os._exit(1)
+        with open(1, "w", encoding="utf-8", closefd=False) as out:
+            out.write(text)
+    except OSError as error:
+        say(f"the output could not be written: {error.strerror}")
+        sys.exit(1)
     sys.exit(0)

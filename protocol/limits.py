@@ -64,6 +64,8 @@ DEFAULTS: Final[Mapping[str, int | float | None]] = {
 SMALLEST_FRAME_BYTES: Final = 256
 CONFIG_BYTES: Final = MIB
 """Length of a configuration file; no field of `Limits`, because it is needed before there are any."""
+_MOST: Final = {"depth": 1024}
+"""Upper ends that the readers themselves have: deeper nesting would meet their recursion."""
 _MAY_BE_NONE: Final = frozenset(("gate_deadline_s", "harness_idle_s"))
 
 
@@ -135,6 +137,8 @@ def _checked(name: str, value: object, default: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float if seconds else int):
         raise ValueError(f"limit {name} takes {'a number of seconds' if seconds else 'a whole number'}, not {value!r}")
     least = SMALLEST_FRAME_BYTES if name == "frame_bytes" else 0 if seconds else 1
-    if not least <= value <= (1 << 53):
-        raise ValueError(f"limit {name} must be at least {least}, not {value!r}")
+    most = _MOST.get(name, 1 << 53)
+    if not least <= value <= most:
+        bound = f"at most {most}" if value > most else f"at least {least}"
+        raise ValueError(f"limit {name} must be {bound}, not {value!r}")
     return value

@@ -175,6 +175,6 @@ def test_a_hundred_thousand_events_reach_eight_readers_alike_in_flat_memory(tmp_
         digests, count = tails(host, range(10, 18))
         assert count == deltas + 2
         assert len(set(digests.values())) == 1
-        assert host.memory("VmHWM") - before < 24 * MIB
+        assert host.memory("VmHWM") - before < 12 * MIB
         code, said = host.finish()
         assert code == 0, said
