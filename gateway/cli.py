@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def serve_options(words: Sequence[str]) -> ServeOptions:
-    """Read the options of `serve`. Raises `UsageError`; `--addr` beside `--stdio` and a positional argument are wrong."""
+    """Read the options of `serve`. Raises `UsageError`; `--addr` with `--stdio` and positional arguments are wrong."""
     options = ServeOptions()
     found: dict[str, str] = {}
     stdio = False
