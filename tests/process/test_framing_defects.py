@@ -201,8 +201,8 @@ def test_the_streams_of_the_vectors() -> None:
 def test_separators_that_are_not_line_feed_cut_nothing_and_locale_changes_nothing() -> None:
     name = "Сессия  \x85 ✓"
     line = json.dumps({"id": 1, "op": "state", "session_id": name}, ensure_ascii=False).encode()
-    for variables in ({}, {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
-        ended = serve(line + b"\n" + line + b"\n", **variables)
+    lines = line + b"\n" + line + b"\n"
+    for ended in (serve(lines), serve(lines, LANG="C", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")):
         ended.ended_well()
         assert len(ended.lines) == 2
         assert name in ended.lines[0]["error"]["message"]

@@ -225,7 +225,13 @@ def test_the_request_gate_speaks_in_its_order_and_before_the_session_is_looked_u
     assert refused(host, "cancel", session_id="t", request=good).code == "scope_mismatch"
     assert refused(host, "cancel", session_id="s", request=good).code == "run_not_found"
     assert refused(host, "resolve", session_id="s", request=good).code == "type_mismatch"
-    other = {**PROTOCOL, "type": "user.input.cancel.request", "id": "x", "session_id": "s", "run_id": "run-1"}
+    other: dict[str, Any] = {
+        **PROTOCOL,
+        "type": "user.input.cancel.request",
+        "id": "x",
+        "session_id": "s",
+        "run_id": "run-1",
+    }
     other["payload"] = {
         "interaction_id": "input-1",
         "requested_by": "reference.memory",
