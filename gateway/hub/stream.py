@@ -166,7 +166,7 @@ class EventStream:
         except (TypeError, AttributeError):
             pass
         try:
-            payload, extensions = mended((payload, extensions), self._limits.depth)
+            payload, extensions = mended((payload, extensions), self._limits.depth - 1)
             event = self._encoder.event(run, kind, payload, extensions, number, sequence, now)
         except (TypeError, AttributeError) as error:
             self._note(f"dropped {kind} of run {run.id}: it has no JSON form ({error})")
