@@ -109,6 +109,11 @@ def test_every_compiled_twin_is_described_for_type_checkers() -> None:
         assert path.with_suffix(".pyi").is_file(), f"{relative(path)} has no .pyi"
 
 
+def test_the_type_checker_reads_every_folder_that_holds_python() -> None:
+    folders = {path.relative_to(ROOT).parts[0] for path in modules(*OUTSIDE)}
+    assert set(PYPROJECT["tool"]["mypy"]["files"]) == {".typing/trunkline", *folders}
+
+
 MACHINE = re.compile(r"(?:^|[^A-Za-z0-9_./$-])/(?:" + "|".join(("work", "farm", "root", "Users", "home/[a-z]+")) + ")/")
 HOSTS = ("pypi" + ".org", "pythonhosted" + ".org", "npmjs" + ".org", "npmjs" + ".com", "debian" + ".org")
 
