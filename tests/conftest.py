@@ -1,4 +1,4 @@
-"""What holds for every test: never judge a compiled twin that is older than its source."""
+"""What holds for every test: judge no compiled twin that is older than its source, and nothing by the clock."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no fault of the code: hypothesis is not to judge by the time that an example takes.
+settings.register_profile("trunkline", deadline=None)
+settings.load_profile("trunkline")
 
 
 def pytest_sessionstart() -> None:
