@@ -319,7 +319,7 @@ class EventStream:
     def span_at(self, position: int) -> Run | None:
         """Return the run that a live reader at a position is in: one that stands aside counts only by itself."""
         for run in reversed(self.runs.values()):
-            if not run.aside and 0 <= run.first <= position <= run.last:
+            if not run.aside and 0 <= run.first <= position and (position <= run.last or not run.over):
                 return run
         return self.run_at(position)
 
