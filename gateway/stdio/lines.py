@@ -41,7 +41,8 @@ def refusal_line(id: int, refusal: Refusal, limit: int, chars: int = 300) -> byt
     error: dict[str, Any] = {"code": refusal.code, "message": clipped(refusal.message, chars)}
     if refusal.details:
         error["details"] = refusal.details
-    for attempt in (error, {"code": refusal.code, "message": clipped(refusal.message, _SHORT)}):
+    short = clipped(refusal.message, _SHORT).encode("utf-8", "replace").decode()
+    for attempt in (error, {"code": refusal.code, "message": short}):
         try:
             line = REFUSED % (id, dumps(attempt))
         except TypeError:  # a lone surrogate out of a harness, say: the code still arrives

@@ -45,6 +45,11 @@ class _MemorySink:
         return block
 
     @property
+    def holds(self) -> bool:
+        """Whether there is something to read."""
+        return bool(self._held)
+
+    @property
     def freed(self) -> bool:
         """Whether a blocked sink has room again."""
         return self.blocked and self._size <= self._capacity
@@ -80,7 +85,10 @@ class Pair:
                     self._sink.blocked = False
                     self._loop.call_soon(self.door.drained)
                 continue
-            if (self.door.ended or self.door.defect is not None) and self.door.idle and self.door.writer.flush():
+            over = (self.door.ended or self.door.defect is not None) and self.door.idle and self.door.writer.flush()
+            if self._sink.holds:  # the flush has just brought it
+                continue
+            if over:
                 return b""
             self.arrived.clear()
             await self.arrived.wait()
