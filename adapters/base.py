@@ -125,11 +125,9 @@ class CodecFactory(Protocol):
 
     def describe(self) -> tuple[str, Mapping[str, Any]]:
         """Return `(capability_revision, capabilities payload)`; static, no process is started."""
-        ...
 
     def new(self) -> Codec:
         """Return the codec of one new session."""
-        ...
 
 
 class Codec(Protocol):
@@ -143,40 +141,30 @@ class Codec(Protocol):
 
     def launch(self, request: Envelope) -> Launch:
         """Return how to start the harness for this open request. Raises `Refusal` if it cannot be started so."""
-        ...
 
     def connected(self) -> Step:
         """The process runs; nothing was read yet."""
-        ...
 
     def receive(self, frame: bytes) -> Step:
         """Take one native frame, without its newline."""
-        ...
 
     def request(self, token: int, request: Envelope) -> Step:
         """Take one admitted request."""
-        ...
 
     def elapsed(self, name: str) -> Step:
         """A deadline that was armed has passed."""
-        ...
 
     def closing(self) -> Step:
         """The session is to close (no run is live, or the sweep insists): say goodbye; the stop ladder follows."""
-        ...
 
     def closed(self, how: Exit) -> Step:
         """The harness is gone: settle every token, end every run with provenance."""
-        ...
 
     def models(self) -> Mapping[str, Any] | None:
         """Return the `models.response` payload without `session_id`, or None where the harness has no catalog."""
-        ...
 
     def tools(self) -> Mapping[str, Any] | None:
         """Return the `action.tools.list.response` payload without `session_id`, or None."""
-        ...
 
     def facts(self) -> Mapping[str, Any]:
         """Return what the codec adds to the state document: `current_model_id`, `metadata`; may be empty."""
-        ...
