@@ -12,6 +12,8 @@ import signal
 from functools import partial
 from time import monotonic
 
+from ...protocol import names
+from ...protocol.validate import warm
 from ..drive.pipes import Sink, Source
 from ..sweep import sweep
 from .door import Door
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from ..hub.switch import Switch
     from .prelude import Prelude
 
+WARM_S: Final = 0.25
+"""Seconds after the first session's opening at which the compiled validators are loaded: answers come first."""
 SHOWN: Final = 8
 """Sessions that did not close which the diagnostic names; of more it gives the count."""
 
@@ -47,6 +51,7 @@ class Server:
             switch, limits, self.sink, self._soon, self.source.pause, self.source.resume, self._changed.set
         )
         self.troubles: list[str] = []
+        self._cold = True
 
     async def run(self, before: Prelude | None = None) -> list[str]:
         """Serve until the end and return its troubles. `before` is what was done before the loop existed."""
@@ -103,6 +108,9 @@ class Server:
 
     def _data(self, chunk: bytes) -> None:
         self.door.feed(chunk)
+        if self._cold and self._switch.table:
+            self._cold = False
+            self._loop.call_later(WARM_S, warm, (names.SUBMIT, names.RESOLVE_PERMISSION, names.RESOLVE_INPUT))
 
     def _drained(self) -> None:
         self.door.drained()
