@@ -155,13 +155,14 @@ class SyntheticSession:
             self._outlet.on_progress(self._again)
             return
         left = self._deltas - self._sent
+        if not left:  # in a turn of its own: with the last deltas it would be one more than readers were waited for
+            self._complete(run)
+            return
         count = min(left, 1 if self._interval else self._turn)
         part = {"message_id": self._message, "part": {"type": "text", "text": self._text}}
         self._sent += count
         self._outlet.publish([(run, names.CONTENT_DELTA, part)] * count)
-        if self._sent >= self._deltas:
-            self._complete(run)
-        elif self._interval:
+        if self._interval and count < left:
             self._timer = loop.call_later(self._interval, self._step)
         else:
             self._timer = loop.call_soon(self._step)

@@ -285,7 +285,6 @@ class Door:
 
     def stop(self) -> None:
         """Admit no op and serve no subscription any more."""
-        self.pump.run()
         self.closing = True
         self.pump.stop()
 

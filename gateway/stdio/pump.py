@@ -82,7 +82,9 @@ class Pump:
         queue, writer = self._queue, self.writer
         if self._stopped or not writer.flush():
             return
-        while queue and not writer.blocked:
+        for _ in range(len(queue)):  # who has more is queued again, for the next turn: a long replay holds nobody up
+            if writer.blocked:
+                break
             reading = queue.popleft()
             reading.queued = False
             self._serve(reading)
@@ -98,7 +100,12 @@ class Pump:
             subscription = reading.subscription
 
     def stop(self) -> None:
-        """Serve nobody any more: the daemon shuts down, which has no marker (spec: stdio 6)."""
+        """Serve what is there, as far as the sink takes it, and then nobody any more (spec: stdio 6 and 10).
+
+        The daemon's shutdown has no marker.
+        """
+        while self._queue and not self._stopped and self.writer.flush():
+            self.run()
         self._stopped = True
         for reading in self.readings:
             if reading.subscription is not None:

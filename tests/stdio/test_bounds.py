@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,44 +12,9 @@ from trunkline.gateway.stdio.writer import BLOCK, Writer
 from trunkline.protocol.errors import Refusal
 from trunkline.protocol.limits import Limits
 
+from tests.support.sinks import Pipe, Turn
 
-class Pipe:
-    """A sink that takes so many bytes, then keeps the rest of one block and is blocked until `drain`."""
-
-    def __init__(self, room: int) -> None:
-        self.room = room
-        self.blocks: list[bytes] = []
-        self.blocked = False
-        self.taken = 0
-
-    def send(self, block: bytes) -> bool:
-        assert not self.blocked, "the writer must not send to a blocked sink"
-        self.blocks.append(block)
-        self.taken += len(block)
-        self.blocked = self.taken > self.room
-        return not self.blocked
-
-    def drain(self) -> None:
-        self.taken = 0
-        self.blocked = False
-
-
-class Turn:
-    """What is to be called later in this turn of the loop."""
-
-    def __init__(self) -> None:
-        self.calls: list[Callable[[], None]] = []
-
-    def soon(self, call: Callable[[], None]) -> None:
-        self.calls.append(call)
-
-    def end(self) -> None:
-        calls, self.calls = self.calls, []
-        for call in calls:
-            call()
-
-
-# -- the writer ----------------------------------------------------------------------------------------------------------
+# -- the writer --------------------------------------------------------------------------------------------------------
 
 
 def test_lines_of_one_turn_leave_together_in_order() -> None:
@@ -76,6 +39,10 @@ def test_a_full_block_leaves_at_once_and_a_long_line_by_itself() -> None:
     assert pipe.blocks[1] is long, "not copied"
 
 
+def room(writer: Writer) -> bool:
+    return writer.room
+
+
 def test_room_is_bounded_in_lines_and_in_bytes() -> None:
     pipe, turn = Pipe(0), Turn()
     writer = Writer(pipe, Limits(writer_lines=3, writer_bytes=1000), turn.soon)
@@ -83,15 +50,15 @@ def test_room_is_bounded_in_lines_and_in_bytes() -> None:
     turn.end()
     assert pipe.blocked
     for _ in range(3):
-        assert writer.room
+        assert room(writer)
         writer.put(b"x\n")
-    assert not writer.room
+    assert room(writer) is False
     pipe.drain()
     assert writer.flush() is False, "the pipe is full again"
-    assert writer.room
+    assert room(writer) is True
     writer.put(b"y" * 1000)
-    assert not writer.room
-    assert not writer.empty
+    assert room(writer) is False
+    assert writer.empty is False
 
 
 def test_a_writer_without_room_never_waits_for_the_end_of_a_turn_to_flush() -> None:
@@ -136,7 +103,7 @@ def test_every_line_leaves_whole_once_and_in_order(lines: list[bytes], room: int
     assert b"".join(pipe.blocks) == b"".join(lines)
 
 
-# -- admission -----------------------------------------------------------------------------------------------------------
+# -- admission ---------------------------------------------------------------------------------------------------------
 
 
 def test_slots_and_bytes() -> None:
@@ -164,7 +131,7 @@ def test_slots_and_bytes() -> None:
     assert none.message.endswith(AGAIN)
 
 
-# -- parameters and cursors ----------------------------------------------------------------------------------------------
+# -- parameters and cursors --------------------------------------------------------------------------------------------
 
 
 def op_line(op: str, *members: str) -> bytes:

@@ -25,7 +25,7 @@ from trunkline.protocol.errors import Overflow, Refusal, ReplayGap, StreamEnd, S
 
 IDS = st.integers(-(1 << 63), (1 << 63) - 1)
 SEQUENCES = st.integers(0, (1 << 63) - 1)
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=400)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=400)
 LIMITS = st.integers(256, 2000)
 
 

@@ -53,6 +53,9 @@ class PairHost(Host):
         self._finished = False
         self.pair = self._loop.run_until_complete(self._join(parsed.limits, capacity))
 
+    def __enter__(self) -> PairHost:
+        return self
+
     def __exit__(self, *_: object) -> None:
         if not self._finished:
             self.switch.limits = self.switch.limits.replace(sweep_s=0.05)

@@ -126,14 +126,14 @@ class RawHost:
         raise AssertionError(f"no {name}")
 
     def quiet(self, seconds: float = 0.3) -> None:
-        """Wait until the gateway has used no processor for a while: it is blocked, or has nothing to do."""
+        """Wait until the gateway has slept for a while and was not woken: it is blocked, or has nothing to do."""
         deadline = time.monotonic() + RUN_S
-        used, since = self._used(), time.monotonic()
+        seen, since = self._life(), time.monotonic()
         while time.monotonic() - since < seconds:
             assert time.monotonic() < deadline, "the gateway is never quiet"
             time.sleep(0.02)
-            if (now := self._used()) != used:
-                used, since = now, time.monotonic()
+            if (now := self._life()) != seen or now[0] != "S":
+                seen, since = now, time.monotonic()
 
     def finish(self) -> tuple[int, str]:
         """Close the input, wait for the end; return the exit code and stderr. What is left on stdout is dropped."""
@@ -145,9 +145,11 @@ class RawHost:
         said = self.process.stderr.read().decode()
         return self.process.wait(RUN_S), said
 
-    def _used(self) -> tuple[str, str]:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
-        return fields[11], fields[12]
+    def _life(self) -> tuple[str, ...]:
+        """Return the state of the process, and how often it went to sleep or was put aside."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        return found["State"][:1], found["voluntary_ctxt_switches"], found["nonvoluntary_ctxt_switches"]
 
     def _write_quietly(self, data: bytes) -> None:
         try:
