@@ -35,8 +35,8 @@ def figures(plan: Plan) -> Iterator[Figure]:
         return  # the system does not tell
     yield Figure(PART, "idle, after the first answers", [one[0] for one in found["idle"]], "MiB", AT_MOST, 32)
     grown = [one[1] - one[0] for one in found["events"]]
-    note = f"{found['events'][0][0]:.1f} MiB after the first tenth"
-    what = f"growth from the first tenth to the end of {EVENTS // plan.scale:,} events"
+    note = f"{found['events'][0][0]:.1f} MiB after the first half"
+    what = f"growth over the second half of {EVENTS // plan.scale:,} events"
     yield Figure(PART, what, grown, "MiB", AT_MOST, 1, note)
     for count in SESSIONS:
         samples = [one[0] for one in found[_of(count)]]
@@ -54,7 +54,7 @@ def _idle() -> int:
 
 
 def _events(count: int) -> list[float]:
-    """Stream events to one reader; return the memory after a tenth of them and at the end, in MiB."""
+    """Stream events to one reader; return the memory after half of them and at the end, in MiB."""
     with (
         Configured(synthetic(deltas=count, pace="reader")) as configured,
         Process((*GATEWAY[:-2], *configured.words), core=None) as server,
@@ -62,7 +62,7 @@ def _events(count: int) -> list[float]:
         server.write(open_line(1, "load", "bench") + events_line(2, "bench"))
         server.read_lines(2)
         server.write(submit_line(3, "bench"))
-        read = server.read_at_least(count // 10)
+        read = server.read_at_least(count // 2)
         first = server.rss_bytes() / MIB
         server.read_lines(1 + count + 2 - read)
         return [first, server.rss_bytes() / MIB]

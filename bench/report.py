@@ -3,8 +3,8 @@
     python bench/report.py [--short] [--only PART,PART] [--rounds N]
 
 Parts: requests, events, framing, memory, start. Options may also stand in the environment variable BENCH, which make
-hands on; CI=true means short. Writes `.bench/report.json` and `.bench/report.svg`. Exit code 0 unless a bench could not
-run, or what it timed was wrong; never because of a time.
+hands on; CI=true means short. Writes `report.json`, `report.svg` and `report.md` (the table of docs/performance.md)
+below `.bench/`. Exit code 0 unless a bench could not run, or what it timed was wrong; never because of a time.
 """
 
 from __future__ import annotations
@@ -102,7 +102,19 @@ def _write(figures: Sequence[Figure], run: dict[str, Any]) -> None:
     report = {"machine": machine(), "run": run, "figures": rows, "in_process": _in_process()}
     (FOLDER / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     (FOLDER / "report.svg").write_text(chart([figure for figure in figures if figure.sense]))
-    print(f"written: {FOLDER.name}/report.json, {FOLDER.name}/report.svg")
+    (FOLDER / "report.md").write_text(_markdown(figures))
+    print(f"written: report.json, report.svg and report.md in {FOLDER.name}")
+
+
+def _markdown(figures: Sequence[Figure]) -> str:
+    rows = ["| part | what | goal | measured | spread | | in absolute figures |", "|---|---|--:|--:|--:|---|---|"]
+    for figure in figures:
+        goal = f"{figure.sense} {figure.goal:g} {figure.unit}" if figure.sense else ""
+        verdict = {True: "met", False: "**missed**", None: ""}[figure.met]
+        measured = f"{figure.median:.3g} {figure.unit}"
+        cells = (figure.part, figure.what, goal, measured, f"{figure.spread:.0%}", verdict, figure.note)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
 
 
 def _in_process() -> list[dict[str, Any]]:
