@@ -67,7 +67,7 @@ class Child:
         self.process = spawned.process
         self.pid = spawned.process.pid
         self.code: int | None = None
-        self.family = keeper.started(spawned.process, self._loop)
+        self.family = keeper.started(spawned.process, self.stop, self._loop)
         self.stderr = Tail(limits.harness_stderr_bytes, redactor)
         self.outlived: list[str] = []
         self._exit: asyncio.Future[None] = self._loop.create_future()
@@ -274,8 +274,6 @@ class Child:
         """
         if self._stopping is None:
             self._stopping = self._loop.create_task(self._ladder(), name=f"trunkline-stop-{self.pid}")
-            self._keeper.stops.add(self._stopping)
-            self._stopping.add_done_callback(self._keeper.stops.discard)
         return self._stopping
 
     async def _ladder(self) -> list[str]:
@@ -297,6 +295,10 @@ class Child:
         finally:
             self._conclude()
             self._release()
+        for text in self.outlived:
+            import logging
+
+            logging.getLogger("trunkline").warning("%s", text)
         return self.outlived
 
     async def _flush(self, grace: float) -> None:

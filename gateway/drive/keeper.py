@@ -16,7 +16,7 @@ from .watchdog import Watchdog
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from subprocess import Popen
     from typing import Final
 
@@ -31,12 +31,16 @@ ORPHANS_S: Final = 60.0
 
 
 class Family:
-    """One child and everything that it started. `seen` are descendants met so far: pid and start time."""
+    """One child and everything that it started. `seen` are descendants met so far: pid and start time.
 
-    __slots__ = ("closing", "pid", "process", "seen", "start")
+    `stop` runs the child's stop ladder, or returns that which is under way.
+    """
 
-    def __init__(self, process: Popen[bytes]) -> None:
+    __slots__ = ("closing", "pid", "process", "seen", "start", "stop")
+
+    def __init__(self, process: Popen[bytes], stop: Callable[[], Future[list[str]]]) -> None:
         self.process = process
+        self.stop = stop
         self.pid = process.pid
         self.closing = False
         self.seen: dict[int, int] = {}
@@ -52,8 +56,6 @@ class Keeper:
 
     def __init__(self, adopt: bool = False) -> None:
         self.adopt = adopt
-        self.stops: set[Future[list[str]]] = set()
-        """Stop ladders under way."""
         self._adopting = False
         self._families: dict[int, Family] = {}
         self._dog = Watchdog()
@@ -73,9 +75,9 @@ class Keeper:
         if self.adopt and not self._adopting:
             self._adopting = adopt_orphans(True)
 
-    def started(self, process: Popen[bytes], loop: AbstractEventLoop) -> Family:
+    def started(self, process: Popen[bytes], stop: Callable[[], Future[list[str]]], loop: AbstractEventLoop) -> Family:
         """Take a child, which leads a session of its own."""
-        family = Family(process)
+        family = Family(process, stop)
         self._families[family.pid] = family
         if os.name == "posix":
             self._dog.add(family.pid)
@@ -124,12 +126,17 @@ class Keeper:
     # -- the end of the program --
 
     async def settle(self, seconds: float) -> list[str]:
-        """Wait for the stop ladders under way, at most `seconds`; return a text for each that is not done."""
+        """Run every child's stop ladder to its end, at most `seconds`; whose session is closed has run it already.
+
+        Returns a text for each process that outlived its ladder. What is not done in time is left to `sweep_now`.
+        """
         import asyncio
 
-        if self.stops:
-            await asyncio.wait(set(self.stops), timeout=seconds)
-        return [f"harness process {pid} is not stopped yet" for pid in self._families]
+        ladders = {family.stop() for family in self._families.values()}
+        if not ladders:
+            return []
+        done, _ = await asyncio.wait(ladders, timeout=seconds)
+        return [text for ladder in done if ladder.exception() is None for text in ladder.result()]
 
     def sweep_now(self, seconds: float = 2.0) -> list[str]:
         """Kill and reap everything at once, without a loop; blocks at most `seconds`. Harmless when nothing is left.

@@ -184,7 +184,7 @@ class FakeCodec:
     def _gate_closed(self, rest: str) -> Step:
         run, gate = rest.split()
         asked = _gate_payload(gate)
-        about = {name: asked[name] for name in ("interaction_id", "requested_by", "responded_by")}
+        about = {name: asked[name] for name in ("interaction_id", "requested_by", "responded_by", "tool_call_id")}
         return Step(publish=[(run, names.PERMISSION_RESOLVED, {**about, "outcome": "resolved", "choice_id": "allow"})])
 
     def _done(self, run: str) -> Step:
@@ -220,6 +220,7 @@ def _start(_: FakeCodec, run: str) -> Step:
 def _gate_payload(gate: str) -> dict[str, Any]:
     return {
         "interaction_id": gate,
+        "tool_call_id": f"call-{gate}",
         "requested_by": "fake",
         "responded_by": "user",
         "title": f"may I {gate}",
