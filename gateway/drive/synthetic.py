@@ -24,6 +24,8 @@ REVISION: Final = "synthetic-load-v1"
 ENDPOINT: Final = "synthetic.load"
 TURN_BYTES: Final = 1 << 18
 """Text bytes that one loop turn publishes at most (one delta at least), so that large deltas starve nobody either."""
+EVENT_BYTES: Final = 1024
+"""About what an event has besides its text."""
 READER_LAG: Final = 32
 """With `pace: reader`, events that an attached subscription may be behind before the source waits."""
 _FORGETS: Final = "the journal is bounded and nothing survives the process"
@@ -73,13 +75,15 @@ class SyntheticAdapter:
 
     def open(self, request: Envelope, outlet: Outlet) -> SyntheticSession:
         """Open a session at once."""
-        return SyntheticSession(self._options, self._limits, outlet, self.ids)
+        return SyntheticSession(self._options, self._limits, outlet, self.ids, self._journal)
 
 
 class SyntheticSession:
     """One session: at most one run plays at a time, one step a loop turn, so that nothing else starves."""
 
-    def __init__(self, options: Mapping[str, Any], limits: Limits, outlet: Outlet, ids: Ids) -> None:
+    def __init__(
+        self, options: Mapping[str, Any], limits: Limits, outlet: Outlet, ids: Ids, journal: tuple[int, int]
+    ) -> None:
         self._deltas: int = options["deltas"]
         self._interval: float = options["interval_ms"] / 1000
         self._reader = options["pace"] == "reader"
@@ -92,7 +96,11 @@ class SyntheticSession:
         self._sent = 0
         self._stalled = 0.0
         self._waits = False  # for a reader
-        self._turn = max(1, min(limits.frames_per_turn, TURN_BYTES // max(1, len(self._text))))
+        size = len(self._text) + EVENT_BYTES
+        bound = min(limits.mailbox, journal[0], max(1, journal[1] // size))  # events a reader may be behind
+        self._most_lag = min(READER_LAG, bound // 2)
+        self._turn = max(1, min(limits.frames_per_turn, TURN_BYTES // size, bound - self._most_lag))
+        self._large = self._deltas * len(self._text) > journal[1] // 2
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
 
     def prepare(self, run_id: str) -> None:
@@ -144,7 +152,10 @@ class SyntheticSession:
         if run is None:
             return
         loop = asyncio.get_running_loop()
-        self._waits = self._reader and self._outlet.lag > READER_LAG
+        left = self._deltas - self._sent
+        # a last event that fills the journal would push out whatever its readers have still to take
+        most = 0 if self._large and not left else self._most_lag
+        self._waits = self._reader and self._outlet.lag > most
         if self._waits:
             self._outlet.on_progress(self._again)
             return
@@ -154,7 +165,6 @@ class SyntheticSession:
             self._waits = True
             self._outlet.on_progress(self._again)
             return
-        left = self._deltas - self._sent
         if not left:  # in a turn of its own: with the last deltas it would be one more than readers were waited for
             self._complete(run)
             return
