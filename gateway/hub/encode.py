@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...protocol.json import dumps, encoder
+from ...protocol.json import dumps, dumps_to_keep, encoder
 from ...protocol.names import EXTENSION, PERMISSION_RESOLVED, PROFILE, PROTOCOL, VERSION
 
 TYPE_CHECKING = False
@@ -37,8 +37,8 @@ class EventEncoder:
 
     def __init__(self, session_id: str, revision: str) -> None:
         self._dumps = encoder()
-        self._id = dumps(session_id)
-        self._revision = dumps(revision)
+        self._id = dumps_to_keep(session_id)
+        self._revision = dumps_to_keep(revision)
 
     def head(self, run: Run, kind: str) -> bytes:
         """Return the part of the envelope that all events of this run and type share, made at the first of them."""

@@ -406,7 +406,7 @@ def test_the_events_of_a_closed_session_go_with_their_last_reader() -> None:
     seat.play("t")
     seat.switch.close("t")
     assert seat.session("t").stream.journal.head == 0
-    assert code_of(lambda: seat.cancel(seat.published["t"][0]["run_id"], "t")) == "run_terminal"
+    assert code_of(lambda: seat.cancel(seat.published["t"][0]["run_id"], "t")) == "session_closed"
 
 
 def test_a_broken_stream() -> None:
