@@ -32,6 +32,7 @@ class CountingSink:
 
     def __init__(self) -> None:
         self.blocked = False
+        self.pending = 0
         self.bytes = 0
         self.kept: list[bytes] | None = None
 

@@ -128,12 +128,10 @@ def cursor(raw: bytes | None, run_id: str | None) -> int | None:
         if run_id is not None:
             raise Refusal(names.INVALID_CURSOR, "run_id names a run to resume and needs an after cursor beside it")
         return None
-    if not raw.isdigit() or (len(raw) > 1 and raw[:1] == b"0") or len(raw) > 19:
+    if not raw.isdigit() or (len(raw) > 1 and raw[:1] == b"0") or len(raw) > _DIGITS or int(raw) >= 1 << 63:
         raise Refusal(names.INVALID_CURSOR, "after must be a plain unsigned integer, the last sequence received")
-    after = int(raw)
-    if after >= 1 << 63:
-        raise Refusal(names.INVALID_CURSOR, "after is beyond the range of a sequence")
-    return after
+    return int(raw)
 
 
+_DIGITS: Final = 19
 _ALWAYS: Final = frozenset(("id", "op"))

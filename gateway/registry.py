@@ -50,6 +50,4 @@ def _make(entry: AdapterEntry, limits: Limits) -> Adapter:
 
     settings = entry.settings(limits)
     factory = load(entry.type)(settings)
-    return ProcessAdapter(
-        entry.name, factory, limits, entry.journal_events, entry.journal_bytes, settings=settings
-    )
+    return ProcessAdapter(entry.name, factory, limits, entry.journal_events, entry.journal_bytes, settings=settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from time import monotonic
 
 from ..protocol import names
@@ -11,6 +12,7 @@ from ..protocol.envelope import Envelope
 from ..protocol.errors import Refusal
 from ..protocol.quote import clip, quote
 from .hub.admission import cancel
+from .hub.answers import forget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ async def sweep(switch: Switch, seconds: float | None = None) -> list[str]:
         for task in stuck:
             task.cancel()
             troubles.append(_trouble(tasks[task], "did not close in time"))
+    if (keeper := sys.modules.get(f"{__package__}.drive.keeper")) is not None:  # children of sessions still opening
+        troubles += await keeper.shared_keeper().settle(max(0.0, deadline - monotonic()))
     return troubles
 
 
@@ -66,7 +70,7 @@ async def _close(session: Session, deadline: float) -> None:
             run_id=run.id,
         )
         try:
-            cancel(session, request)
+            forget(cancel(session, request))
         except Refusal:
             continue
     with contextlib.suppress(TimeoutError):

@@ -38,6 +38,7 @@ DEFAULTS: Final[Mapping[str, int | float | None]] = {
     "journal_bytes": 8 * MIB,
     "max_sessions": 16_384,
     "closed_sessions_kept": 1024,
+    "id_chars": 512,
     "runs_kept": 256,
     "gates_per_run": 256,
     "calls_per_run": 4096,
@@ -96,6 +97,7 @@ class Limits:
     journal_bytes: int
     max_sessions: int
     closed_sessions_kept: int
+    id_chars: int
     runs_kept: int
     gates_per_run: int
     calls_per_run: int

@@ -63,6 +63,7 @@ def submit(session: Session, request: Envelope) -> Answer[Envelope]:
     response = session.answer(request, _acknowledgement(session, run, submission, bool(live)), run_id)
     _register(session, run)
     if live:
+        run.answered = True
         return response
     return start(session, run, response)
 
@@ -88,8 +89,13 @@ def start(session: Session, run: Run, response: Envelope) -> Answer[Envelope]:
         session.withdraw(run)
         raise session.trouble("submit", error)
 
+    def started(_: None) -> Envelope:
+        run.answered = True
+        session.touch()
+        return response
+
     run.state = RunState.ADMITTED
-    return then(lambda: session.port().submit(run.order), lambda _: response, refused)
+    return then(lambda: session.port().submit(run.order), started, refused)
 
 
 def promote(session: Session) -> None:
@@ -110,9 +116,10 @@ def promote(session: Session) -> None:
 def cancel(session: Session, request: Envelope) -> Answer[Envelope]:
     """Ask a run to stop. Idempotent on a run that is cancelling or cancelled. Raises `Refusal`."""
     session.check_scope(request)
+    session.check_not_closed()
     run_id = request.payload["run_id"]
     run = session.stream.runs.get(run_id)
-    if run is None:
+    if run is None or not run.shown:
         raise Refusal(names.RUN_NOT_FOUND, f"session {session.session_id} has no run {run_id}", {"run_id": run_id})
     if (refusal := refuse_stale(session.descriptor, request.capability_revision)) is not None:
         raise refusal

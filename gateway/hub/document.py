@@ -16,7 +16,7 @@ _FACTS: Final = ("current_model_id", "metadata", "sources")
 
 def state_document(session: Session) -> dict[str, Any]:
     """Return the document: status, nonterminal runs in order of admission, what has settled, the adapter's facts."""
-    live = session.live()
+    live = [run for run in session.live() if run.shown]
     status = session_status(((run.state, bool(run.gates)) for run in live), failed=session.broken is not None)
     document: dict[str, Any] = {"session_id": session.session_id, "status": status}
     entries: list[dict[str, Any]] = []
@@ -37,8 +37,10 @@ def state_document(session: Session) -> dict[str, Any]:
         entries.append(entry)
     if entries:
         document["active_runs"] = entries
-    if (current := session.stream.current) is not None:
+    if (current := session.stream.current) is not None and current.shown:
         document["transcript_cursor"] = str(current.sequence)
+    elif session.settled:
+        document["transcript_cursor"] = str(session.settled[-1]["sequence"])
     if session.settled:
         document["as_of"] = {"settled": list(session.settled)}
     if session.adapter is not None:

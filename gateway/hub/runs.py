@@ -30,13 +30,15 @@ class Gate:
 class Run:
     """One admitted run. `state` is a word of `protocol.lifecycle`; `sequence` is that of the last event, 0 before.
 
-    `order` is the submission until the run is over. `cancelling` says that a cancel was accepted and not taken back.
+    `order` is the submission until the run is over. `answered`: its submit was. `cancelling` says that a cancel was
+    accepted and not taken back.
     `calls` holds `(state, payload of the requested event)` by call. `first` and `last` are the journal positions of the
     run's first and newest event (-1 before); `strangers` are the positions after `first` that belong to another run:
     only the pre-start terminal of a reservation can stand there. A run that is no more than such a terminal is `aside`.
     """
 
     __slots__ = (
+        "answered",
         "aside",
         "calls",
         "cancelling",
@@ -58,6 +60,7 @@ class Run:
         self.order = order
         self.state = RunState.QUEUED if reserved else RunState.ADMITTED
         self.cancelling = False
+        self.answered = False
         self.sequence = 0
         self.first = -1
         self.last = -1
@@ -73,6 +76,11 @@ class Run:
     def over(self) -> bool:
         """Whether the run has its terminal."""
         return self.state in ENDED
+
+    @property
+    def shown(self) -> bool:
+        """Whether hosts may know of the run: its submit was answered, or it has published something."""
+        return self.answered or self.sequence > 0
 
     @property
     def started(self) -> bool:

@@ -9,7 +9,7 @@ from ...protocol import names
 from ...protocol.capability import refuse_feature
 from ...protocol.envelope import Envelope
 from ...protocol.errors import HarnessFault, Refusal
-from ...protocol.json import dumps
+from ...protocol.json import dumps_to_keep
 from .admission import promote
 from .answers import then, trouble
 from .document import state_document
@@ -64,6 +64,7 @@ class Session:
         self.phase = OPENING
         self.broken: str | None = None
         self.adapter: AdapterSession | None = None
+        self.opening: Future[AdapterSession] | None = None
         self.settled: list[dict[str, Any]] = []
         self.notes_left = limits.notes_per_run
         self._last_state: dict[str, Any] | None = None
@@ -129,12 +130,18 @@ class Session:
     def opened(self, adapter: AdapterSession) -> None:
         """The adapter is open: requests are served from now on."""
         self.adapter = adapter
+        self.opening = None
         self.phase = OPEN
         self.touch()
 
     def live(self) -> list[Run]:
         """Return the runs that have no terminal yet, in order of admission."""
         return [run for run in self.stream.runs.values() if not run.over]
+
+    def check_not_closed(self) -> None:
+        """Raise `Refusal("session_closed")` on a closed session."""
+        if self.phase == CLOSED:
+            raise Refusal(names.SESSION_CLOSED, f"session {self.session_id} is closed")
 
     def port(self) -> AdapterSession:
         """Return the open adapter session. Raises `Refusal("session_closed")` where there is none that could serve."""
@@ -199,7 +206,7 @@ class Session:
             raise self.trouble("state", error, names.STATE_FAILED) from None
         if text is None or (facts is not self._facts and facts != self._facts):
             self._facts = facts
-            text = self._state_text = dumps(self.state())
+            text = self._state_text = dumps_to_keep(self.state())
         services = self.services
         responses, requests = services.responses, services.requests
         responses.last += 1
@@ -227,8 +234,7 @@ class Session:
 
     def subscribe(self, reader: Reader, after: int | None, run_id: str | None) -> Subscription:
         """Join the event stream (see `EventStream.subscribe`). Raises `Refusal`, also `session_closed`."""
-        if self.phase == CLOSED:
-            raise Refusal(names.SESSION_CLOSED, f"session {self.session_id} is closed")
+        self.check_not_closed()
         if after is None and self.broken is not None:
             self.port()
         return self.stream.subscribe(reader, after, run_id)
@@ -254,10 +260,11 @@ class Session:
     async def settled_down(self) -> None:
         """Wait until no run is live; for the sweep, which gives it a deadline."""
         if self.live():
-            from asyncio import get_running_loop
+            from asyncio import get_running_loop, shield
 
-            self._quiet = get_running_loop().create_future()
-            await self._quiet
+            if self._quiet is None or self._quiet.done():
+                self._quiet = get_running_loop().create_future()
+            await shield(self._quiet)
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -306,7 +313,11 @@ class Session:
             self._quiet.set_result(None)
 
     def _close_adapter(self) -> Answer[None]:
-        return None if self.adapter is None else self.adapter.close()
+        if self.adapter is not None:
+            return self.adapter.close()
+        if self.opening is not None:
+            self.opening.cancel()  # whoever opens it stops what was started for it
+        return None
 
     def _close_failed(self, error: Exception) -> None:
         """The adapter failed at closing: nothing more can be asked of it, so the session is closed all the same."""

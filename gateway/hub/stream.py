@@ -257,7 +257,7 @@ class EventStream:
             self.subscriptions.append(subscription)
             return subscription
         run = self.current if run_id is None else self.runs.get(run_id)
-        if run is None:
+        if run is None or not (run.shown or run is self.current):
             if run_id is not None:
                 raise Refusal(names.RUN_NOT_FOUND, f"this session has no run {run_id}", {"run_id": run_id})
             raise Refusal(names.NO_RUN_TO_RESUME, "this session has had no run yet; subscribe without a cursor")
@@ -286,7 +286,7 @@ class EventStream:
         if subscription in self.idle:
             self.idle.remove(subscription)
         if self._closed and not self.subscriptions:
-            self.journal = _NOTHING
+            self._let_go()
         if self.watchers:
             self.progressed()
 
@@ -305,7 +305,13 @@ class EventStream:
         for subscription in idle:
             subscription.wake()
         if self._closed and not self.subscriptions:
-            self.journal = _NOTHING
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Keep nothing of a closed session: its last state stands with the session."""
+        self.journal = _NOTHING
+        self.runs.clear()
+        self.current = None
 
     # -- positions ---------------------------------------------------------------------------------------------------
 

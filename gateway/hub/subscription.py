@@ -97,6 +97,7 @@ class Subscription:
         """
         if self._owed is not None:
             taken, self._owed = self._owed[:most], self._owed[most:]
+            self.position += len(taken)
             return taken
         stream, start, stop = self.stream, self.position, self._stop
         journal = stream.journal
@@ -154,7 +155,6 @@ class Subscription:
                 break
         stop = start + len(owed)
         self._owed = self._own(start, stop)
-        self.position = stop
         if stop != self.end:
             run = self.run or self.stream.span_at(stop)
             self.outcome = Overflow(run.id, run.sequence_before(stop)) if run else Overflow("", 0)

@@ -11,13 +11,13 @@ from ...protocol.capability import Descriptor, refuse_stale
 from ...protocol.controls import refuse_attachments
 from ...protocol.envelope import Envelope
 from ...protocol.errors import HarnessFault, Refusal
-from ...protocol.json import dumps
+from ...protocol.json import dumps_to_keep
 from ...protocol.limits import Limits
 from . import admission, gates
-from .answers import forget, then, trouble
+from .answers import forget, then, trouble, waits
 from .journal import MemoryJournal
 from .services import Services
-from .session import CLOSED, OPENING, Session
+from .session import CLOSED, OPEN, OPENING, Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class Switch:
         """Open a session and answer with its state document (spec: hub 3 and 6)."""
         descriptor = self._probe(adapter_name)
         payload = request.payload
+        self._check_name(request)
         gated = any(payload.get(member) for member in _GATED)
         self._check_open(payload, descriptor, request.capability_revision, gated)
         if payload.get("tool_sources"):
@@ -113,6 +114,11 @@ class Switch:
             capability_revision=request.capability_revision,
         )
 
+        def begin() -> Answer[AdapterSession]:
+            answer = adapter.open(order, session)
+            session.opening = answer if waits(answer) else None
+            return answer
+
         def opened(port: AdapterSession) -> Envelope:
             if session.phase != OPENING:
                 forget(then(port.close, lambda _: None, lambda _: None))
@@ -124,12 +130,15 @@ class Switch:
             return response
 
         def failed(error: Exception) -> Envelope:
+            early = session.phase not in (OPENING, OPEN)
             self._drop(session)
+            if early and not isinstance(error, Refusal):
+                raise Refusal(names.REQUEST_CANCELLED, f"session {session.session_id} was closed before it was open")
             if not isinstance(error, Refusal | HarnessFault):
                 self.services.note(f"op open failed: {type(error).__name__}: {self._bounded(error)}")
             raise trouble(error, names.OPEN_FAILED, self.limits.message_chars)
 
-        return then(lambda: adapter.open(order, session), opened, failed)
+        return then(begin, opened, failed)
 
     def sessions(self) -> dict[str, Any]:
         """Return the listing, sorted by id; closed sessions stay with their last state (spec: stdio 4.2)."""
@@ -153,7 +162,10 @@ class Switch:
         """Return the listing as bytes; it is encoded again only when it may have changed."""
         text = self.services.listed
         if text is None:
-            text = self.services.listed = dumps(self.sessions())
+            listing = self.sessions()
+            text = dumps_to_keep(listing)
+            if all(entry["status"] != "error" for entry in listing["sessions"]):  # an error may pass unseen
+                self.services.listed = text
         return text
 
     def session(self, session_id: str) -> Session:
@@ -218,10 +230,24 @@ class Switch:
         except Exception as error:
             raise Refusal(names.PROBE_FAILED, self._bounded(error)) from error
 
+    def _check_name(self, request: Envelope) -> None:
+        """Refuse an id that stands on the envelope and not in the payload alike, or that is too long to keep."""
+        named = request.payload.get("session_id")
+        if request.session_id is not None and request.session_id != named:
+            raise Refusal(names.SCOPE_MISMATCH, "an open names its session in the payload; the envelope's id differs")
+        if named is not None and len(named) > self.limits.id_chars:
+            raise Refusal(
+                names.INVALID_PAYLOAD,
+                f"session_id has {len(named)} characters, more than {self.limits.id_chars} (limit id_chars)",
+                {"pointer": "/payload/session_id"},
+            )
+
     def _check_open(self, payload: Mapping[str, Any], descriptor: Descriptor, cited: str | None, gated: bool) -> None:
         """Refuse what this open asks for and the adapter does not offer (spec: hub 6, steps 2 to 4)."""
         if gated and (stale := refuse_stale(descriptor, cited)) is not None:
             raise stale
+        if (refusal := refuse_attachments(payload, descriptor)) is not None:
+            raise refusal
         for member, feature in _UNSERVED.items():
             if payload.get(member):
                 details = {"feature": feature, "reason": names.UNADVERTISED}
@@ -229,8 +255,6 @@ class Switch:
         if names.EXTENSION in payload.get("metadata", ()):
             details = {"feature": "session.resume", "reason": names.UNADVERTISED}
             raise Refusal(names.UNSUPPORTED_FEATURE, f"metadata {names.EXTENSION} is not served", details)
-        if (refusal := refuse_attachments(payload, descriptor)) is not None:
-            raise refusal
 
     def _reserve(self, name: str, adapter: Adapter, descriptor: Descriptor, named: str | None) -> Session:
         """Take an id and a place in the table before the adapter is asked, so that two opens cannot share one."""

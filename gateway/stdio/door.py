@@ -188,8 +188,7 @@ class Door:
     def _events(self, line: OpLine) -> None:
         """Open a subscription: its acknowledgement enters the writer before its pump starts (spec: stdio 6.1)."""
         session = self.switch.session(line.session_id or "")
-        if session.phase == "closed":
-            raise Refusal(names.SESSION_CLOSED, f"session {session.session_id} is closed")
+        session.check_not_closed()
         after = cursor(line.after, line.run_id)
         if len(self.pump.readings) >= self.limits.subscriptions:
             raise no_subscription_slot(self.limits.subscriptions)

@@ -29,6 +29,7 @@ class _MemorySink:
         self._held: deque[bytes] = deque()
         self._size = 0
         self.blocked = False
+        self.pending = 0  # a block is taken whole: what is unread is the host's
 
     def send(self, block: bytes) -> bool:
         """Take a block; False once more is held than the capacity."""

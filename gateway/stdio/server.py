@@ -59,10 +59,9 @@ class Server:
             self._handle(number)
         self._signals += self._early  # looked at now, when no other signal can go there any more
         try:
+            self.source.resume()  # first: what is taken over may make the door pause it
             if before is not None:
                 self._take_over(before)
-            if not self._over():
-                self.source.resume()
             await self._until(self._over)
             self.source.pause()
             await self._finish_lines()

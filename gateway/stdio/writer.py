@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
         blocked: bool
 
+        @property
+        def pending(self) -> int:
+            """Bytes of the last block that are still to be written."""
+
         def send(self, block: bytes) -> bool:
             """Write a block; False: the rest is kept."""
             ...
@@ -35,13 +39,14 @@ ANSWER: Final = b'{"id"'
 class Writer:
     """A bounded queue of lines before a sink. `soon(call)` runs a call at the end of this loop turn."""
 
-    __slots__ = ("_bytes", "_bytes_most", "_lines", "_lines_most", "_planned", "_sink", "_soon")
+    __slots__ = ("_block", "_bytes", "_bytes_most", "_lines", "_lines_most", "_planned", "_sink", "_soon")
 
     def __init__(self, sink: BlockSink, limits: Limits, soon: Callable[[Callable[[], None]], object]) -> None:
         self._sink = sink
         self._soon = soon
         self._lines: deque[bytes] = deque()
         self._bytes = 0
+        self._block = b""  # the last block, while the sink has not written all of it
         self._lines_most = limits.writer_lines
         self._bytes_most = limits.writer_bytes
         self._planned = False
@@ -58,8 +63,17 @@ class Writer:
 
     @property
     def unwritten(self) -> int:
-        """How many answers wait here; lines of subscriptions, which begin otherwise, are not counted."""
-        return sum(line.startswith(ANSWER) for line in self._lines)
+        """How many answers are not out: they wait here, or the sink has them and not written them whole.
+
+        Lines of subscriptions, which begin otherwise, are not counted.
+        """
+        block, pending = self._block, self._sink.pending
+        if pending:
+            start = block.rfind(b"\n", 0, len(block) - pending) + 1
+            held = sum(line.startswith(ANSWER) for line in block[start:].split(b"\n"))
+        else:
+            held = 0
+        return held + sum(line.startswith(ANSWER) for line in self._lines)
 
     @property
     def blocked(self) -> bool:
@@ -90,7 +104,7 @@ class Writer:
 
     def send(self, block: bytes) -> None:
         """Send a block of whole lines past the queue. Precondition: flushed, and not blocked."""
-        self._sink.send(block)
+        self._block = b"" if self._sink.send(block) else block
 
     def flush(self) -> bool:
         """Send what is queued, as far as the sink takes it. True: everything left."""
@@ -102,7 +116,7 @@ class Writer:
             else:
                 block = self._next_block()
             self._bytes -= len(block)
-            sink.send(block)
+            self._block = b"" if sink.send(block) else block
         return not lines and not sink.blocked
 
     def _next_block(self) -> bytes:

@@ -59,14 +59,15 @@ def test_a_submit_that_is_refused_later_never_was() -> None:
         seat.open(adapter="fake")
         answer = seat.submit()
         assert seat.state() == {"session_id": "s", "status": "idle"}
-        assert seat.submit().payload["admission"] == "queued"
-        seat.cancel("run-3")
-        seat.published.clear()
+        second = seat.submit()
+        assert second.payload["admission"] == "queued"
+        assert [run["run_id"] for run in seat.state()["active_runs"]] == [second.run_id]
+        seat.cancel(second.run_id)
         later.given[0].set_exception(Refusal("invalid_submission", "no"))
         with pytest.raises(Refusal, match="invalid_submission"):
             await answer
         assert seat.state()["status"] == "idle"
-        assert seat.published["s"] == []
+        assert [event["run_id"] for event in seat.published["s"]] == [second.run_id]
         assert code_of(lambda: seat.subscribe(after=0)) == "no_run_to_resume"
 
     in_loop(body)

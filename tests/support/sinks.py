@@ -12,6 +12,7 @@ class Pipe:
         self.room = room
         self.blocks: list[bytes] = []
         self.blocked = False
+        self.pending = 0
         self.taken = 0
 
     def send(self, block: bytes) -> bool:
