@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .shutdown import say
+from .shutdown import say, speak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 good, 1 the thing failed (and wrong usage of `serve`), 2 wrong usage."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words:
-        sys.stderr.write(HELP)
+        speak(HELP)
         sys.exit(2)
     command, rest = words[0], words[1:]
     if command in ("-h", "--help"):
@@ -103,6 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except ImportError as error:
         say(f"cannot start: {error} (TRUNKLINE_SPEEDUPS=yes asks for the compiled parts; unset takes what is there)")
         sys.exit(1)
+    except KeyboardInterrupt:  # before the signals are caught: nothing was served
+        say("stopped")
+        sys.exit(0)
 
 
 def serve_options(words: Sequence[str]) -> ServeOptions:

@@ -45,10 +45,19 @@ def _writable(seconds: float) -> bool:
 
 
 def catch_early() -> list[int]:
-    """Catch signals while the loop is not there yet; return the list that they are put into."""
+    """Catch signals while the loop is not there yet; return the list that they are put into.
+
+    The second one ends the process: what the start waits for may never come, a configuration in a pipe for instance.
+    """
     early: list[int] = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda received, _frame: early.append(received))
+
+    def received(number: int, _frame: object) -> None:
+        if early:
+            leave(["cut short by a second signal while starting"])
+        early.append(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT first: until then it raises in Python
+        signal.signal(number, received)
     return early
 
 

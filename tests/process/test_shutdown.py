@@ -115,12 +115,20 @@ def test_a_burst_of_requests_before_the_end_of_input_is_answered_whole() -> None
 # -- during start-up ---------------------------------------------------------------------------------------------------
 
 
+def signals(pid: int, which: str) -> int:
+    """Return one of a process's signal sets, as a bit mask."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1], 16) for line in lines if line.startswith(f"{which}:"))
+
+
 def catches(pid: int, number: signal.Signals) -> bool:
     """Whether a process has a handler of its own for a signal."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("SigCgt:"):
-            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
-    return False
+    return bool(signals(pid, "SigCgt") >> (number - 1) & 1)
+
+
+def pending(pid: int) -> bool:
+    """Whether a signal was sent to a process and has not reached it."""
+    return bool(signals(pid, "SigPnd") | signals(pid, "ShdPnd"))
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
@@ -143,6 +151,24 @@ def test_a_signal_during_the_start_is_a_clean_end(number: signal.Signals, delay_
     ended = Ended(process.returncode, out, err)
     ended.ended_well()
     assert out == b""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
+def test_a_second_signal_ends_a_start_that_waits(tmp_path: Path) -> None:
+    never = tmp_path / "never-written"
+    os.mkfifo(never)
+    process = subprocess.Popen(
+        [*SERVE, "--config", str(never)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment()
+    )
+    with process:
+        until_sync(lambda: catches(process.pid, signal.SIGTERM), "its handlers")
+        process.send_signal(signal.SIGINT)
+        until_sync(lambda: not pending(process.pid), "the first signal")
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        said = process.stderr.read()
+        Ended(process.wait(RUN_S), b"", said).failed("cut short by a second signal while starting")
 
 
 # -- stages ------------------------------------------------------------------------------------------------------------

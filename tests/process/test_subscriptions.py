@@ -271,8 +271,8 @@ def test_the_acknowledgement_comes_before_the_first_envelope_under_load(start: S
     first = host.subscribe("s")
     run = host.submit("s", f"stream {tmp_path / 'enough'}")
     subscriptions = [first]
-    for number in range(30):
-        host.event(first, "content.delta", start=5 * number)
+    for number in range(20):
+        host.event(first, "content.delta", start=3 * number)
         subscriptions.append(host.send("events", session_id="s", after=None if number % 3 else 0))
     for subscription in subscriptions:
         host.event(subscription, "content.delta")

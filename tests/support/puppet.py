@@ -41,6 +41,8 @@ DESCRIPTOR: dict[str, Any] = {
     "limits": {"max_active_runs_per_session": 2, "max_queued_runs_per_session": 1},
 }
 POLL_S = 0.005
+STREAM_S = 0.005
+"""Between two deltas of `stream`: slow enough for any host on any machine."""
 
 
 class PuppetAdapter:
@@ -74,7 +76,7 @@ class PuppetSession:
     """One session. The verbs of a message, after `run.started` unless said otherwise:
 
     - `burst N SIZE`: N deltas of SIZE bytes in one publish, then completed
-    - `stream PATH`: one delta a millisecond until that file exists, then completed
+    - `stream PATH`: one delta after the other until that file exists, then completed
     - `live`: nothing more, it waits for a cancel; `stubborn`: the same, and cancels do nothing
     - `done`: completed before the submit returns
     - `wait PATH`: the submit is not answered until that file exists; only then `run.started`, and completed
@@ -192,7 +194,7 @@ class PuppetSession:
     async def _stream(self, run: str, path: Path) -> None:
         while not path.exists():
             self._outlet.publish([self._delta(run, 20)])
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(STREAM_S)
         self._complete(run)
 
 
