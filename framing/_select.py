@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _WANTED: Final = os.environ.get("TRUNKLINE_SPEEDUPS", "")
 
+if _WANTED not in ("", "yes", "no"):
+    raise ImportError(f"TRUNKLINE_SPEEDUPS is {_WANTED!r}; it takes yes or no")
 if TYPE_CHECKING or _WANTED == "no":
     from ._envelope import EnvelopeHead, scan_envelope
     from ._ndjson import LineDecoder

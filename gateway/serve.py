@@ -55,7 +55,7 @@ def make_switch(config: Config) -> Switch:
             for source in resolve_attachments(asked, config.tool_sources, os.environ)
         ]
 
-    return Switch(Registry.of(config), config.limits, note=note, attachments=attachments)
+    return Switch(Registry.of(config), config.limits, note=note, info=info, attachments=attachments)
 
 
 def note(text: str) -> None:
@@ -63,6 +63,13 @@ def note(text: str) -> None:
     import logging
 
     logging.getLogger("trunkline").warning("%s", "\\n".join(text[:2000].splitlines()))
+
+
+def info(text: str) -> None:
+    """Log one line of ordinary progress, shown from `--log-level info` on."""
+    import logging
+
+    logging.getLogger("trunkline").info("%s", text)
 
 
 def _configuration(options: ServeOptions) -> Config:
@@ -138,11 +145,15 @@ def _log(level: str) -> None:
 
 def _loop_factory() -> tuple[str, Any]:
     """Return the event loop's name and factory: uvloop where it is there, unless `TRUNKLINE_LOOP=asyncio`."""
-    if os.environ.get("TRUNKLINE_LOOP", "") != "asyncio":
+    wanted = os.environ.get("TRUNKLINE_LOOP", "")
+    if wanted not in ("", "asyncio", "uvloop"):
+        leave([f"TRUNKLINE_LOOP is {wanted!r}; it takes asyncio or uvloop"])
+    if wanted != "asyncio":
         try:
             import uvloop
         except ImportError:
-            pass
+            if wanted:
+                leave(["TRUNKLINE_LOOP asks for uvloop, which is not installed"])
         else:
             return "uvloop", uvloop.new_event_loop
     return "asyncio", None

@@ -29,13 +29,14 @@ def now_ms() -> int:
 
 
 class Services:
-    """`clock` is in milliseconds; `later(seconds, call)` returns a `Timer`; `note` takes one bounded line.
+    """`clock` is in milliseconds; `later(seconds, call)` returns a `Timer`; `note` takes one bounded line that
+    somebody should see, `info` one of ordinary progress.
 
     `responses` and `requests` number the envelopes that the hub itself mints. `listed` is the listing of sessions as it
     was last encoded, None once anything in it may have changed.
     """
 
-    __slots__ = ("clock", "closed", "later", "listed", "note", "requests", "responses")
+    __slots__ = ("clock", "closed", "info", "later", "listed", "note", "requests", "responses")
 
     def __init__(
         self,
@@ -43,8 +44,10 @@ class Services:
         closed: Callable[[Session], None],
         clock: Callable[[], int] = now_ms,
         later: Callable[[float, Callable[[], None]], Timer] | None = None,
+        info: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.note = note
+        self.info = info
         self.closed = closed
         self.clock = clock
         self.later = later or _loop_timer

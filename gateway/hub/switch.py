@@ -13,6 +13,7 @@ from ...protocol.envelope import Envelope
 from ...protocol.errors import HarnessFault, Refusal
 from ...protocol.json import dumps_to_keep
 from ...protocol.limits import Limits
+from ...protocol.quote import quote
 from . import admission, gates
 from .answers import forget, then, trouble, waits
 from .journal import MemoryJournal
@@ -56,11 +57,12 @@ class Switch:
         attachments: Callable[[Sequence[Mapping[str, Any]]], list[Mapping[str, Any]]] = no_attachments,
         journal: Callable[[int, int], Journal] = MemoryJournal,
         services: Services | None = None,
+        info: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.adapters = dict(sorted(adapters.items()))
         self.limits = limits
         self.participant = participant
-        self.services = services or Services(note, self._session_closed)
+        self.services = services or Services(note, self._session_closed, info=info)
         self.services.closed = self._session_closed
         self.table: dict[str, Session] = {}
         self._closed: dict[str, None] = {}  # closed sessions, oldest first
@@ -124,6 +126,7 @@ class Switch:
                 forget(then(port.close, lambda _: None, lambda _: None))
                 raise Refusal(names.REQUEST_CANCELLED, f"session {session.session_id} was closed before it was open")
             session.opened(port)
+            self.services.info(f"session {quote(session.session_id)}: opened on {adapter_name}")
             response = session.answer(request, session.state())
             if gated:
                 response.capability_revision = descriptor.revision
@@ -298,6 +301,7 @@ class Switch:
         if self.table.get(session.session_id) is not session:
             return
         self._open_count -= 1
+        self.services.info(f"session {quote(session.session_id)}: closed")
         self._closed[session.session_id] = None
         while len(self._closed) > self.limits.closed_sessions_kept:
             oldest = next(iter(self._closed))

@@ -1,7 +1,7 @@
 """What each event does to its run: the run's state, its open calls and gates. One small rule an event type, in a table.
 
-A draft that breaks the lifecycle is refused here (`IllegalMove`), so that no codec can make an invalid trace; and what
-is still open when a run ends is closed here, in the order in which it was opened, before the terminal.
+A draft that breaks the lifecycle is refused here (`IllegalMove`), so that no codec can break the order of a trace; and
+what is still open when a run ends is closed here, in the order in which it was opened, before the terminal.
 """
 
 from __future__ import annotations
