@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     Draft: TypeAlias = tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], dict[str, Any] | None]
     """An event to be: `(run_id, type, payload[, extensions])`.
 
-    The payload lacks `session_id` and `run_id`: the session puts them in. `tool_call_id` stands in the payload and is
-    repeated on the envelope by the session. `extensions` is the value under the one key `dev.trunkline`, for instance
-    `{"usage": {...}}` or `{"native": {...}}`.
+    The payload lacks `session_id` and `run_id`: the session puts them in. That of a gate lacks `responded_by`: it is
+    whoever opened the session (spec: hub 3), whom the driver knows and the codec does not. `tool_call_id` stands in the
+    payload and is repeated on the envelope by the session. `extensions` is the value under the one key `dev.trunkline`,
+    for instance `{"usage": {...}}` or `{"native": {...}}`.
     """
-    Settlement: TypeAlias = tuple[int, "dict[str, Any] | Refusal | None"]
-    """`(token, outcome)`: answers the request of that token. A dict adds members to the answer; None says done."""
+    Settlement: TypeAlias = tuple[int, "Refusal | None"]
+    """`(token, outcome)`: answers the request of that token; None says done."""
 else:
     Protocol = object
 
@@ -134,9 +135,9 @@ class Codec(Protocol):
     """One session on one harness, sans-I/O. Every method returns at once; none may raise for anything a harness sent.
 
     Requests carry a `token`; the codec settles each exactly once, at once or in a later step. Types of request:
-    `session.open.request` (after `connected`; settled when the harness is ready, its dict may carry `models` and
-    `native` facts), `session.message.submit.request` (its `run_id` is the admitted run's), the two resolve requests
-    (already checked against what was offered), `run.cancel.request` (the run is live).
+    `session.open.request` (after `connected`; settled when the harness is ready), `session.message.submit.request` (its
+    `run_id` is the admitted run's), the two resolve requests (already checked against what was offered),
+    `user.input.cancel.request` (nobody answered a question in time), `run.cancel.request` (the run is live).
     """
 
     def launch(self, request: Envelope) -> Launch:

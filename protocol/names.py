@@ -22,6 +22,8 @@ SUBMIT: Final = "session.message.submit.request"
 CANCEL: Final = "run.cancel.request"
 RESOLVE_PERMISSION: Final = "action.permission.resolve.request"
 RESOLVE_INPUT: Final = "user.input.resolve.request"
+CANCEL_INPUT: Final = "user.input.cancel.request"
+"""Not a host's: the hub cancels a question so when its deadline has passed."""
 STATE: Final = "session.state.request"
 MODELS: Final = "models.request"
 TOOLS: Final = "action.tools.list.request"
@@ -57,6 +59,8 @@ INPUT_REQUESTED: Final = "user.input.requested"
 INPUT_RESOLVED: Final = "user.input.resolved"
 
 TERMINALS: Final = frozenset((RUN_COMPLETED, RUN_FAILED, RUN_CANCELLED))
+GATES: Final = frozenset((PERMISSION_REQUESTED, PERMISSION_RESOLVED, INPUT_REQUESTED, INPUT_RESOLVED))
+"""Events that open a gate or close it."""
 RUN_EVENTS: Final = TERMINALS | {
     RUN_STARTED,
     RUN_STATUS,
@@ -109,6 +113,9 @@ BUSY: Final = "busy"
 INVALID_CURSOR: Final = "invalid_cursor"
 REPLAY_CURSOR_FUTURE: Final = "replay_cursor_future"
 NO_RUN_TO_RESUME: Final = "no_run_to_resume"
+
+HARNESS_EXITED: Final = "harness_exited"
+"""Code of `run.failed`: the harness ended, and nobody had asked for that."""
 
 UNADVERTISED: Final = "unadvertised"
 UNSATISFIABLE: Final = "unsatisfiable"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 ENDPOINT: Final = "claude-code"
 """The participant on the harness's side: who asks, and who executes the tools."""
-RESPONDER: Final = "user"
-"""The participant on the host's side, who answers gates (spec: hub 3)."""
 
 _NATIVE: Final = {"level": "native"}
 

@@ -10,8 +10,9 @@ from .control import Control
 from .diagnostics import Diagnostics
 from .facts import Facts
 from .frames import FrameDefect, parse, shown, word
-from .gates import CANCEL_INPUT, Gates, deny
+from .gates import Gates, deny
 from .launch import launch
+from .models import Switching
 from .ownership import Ownership
 from .prompt import user_frame
 from .turn import Turn
@@ -43,7 +44,7 @@ class ClaudeCodec:
         self.gates = Gates(self.limits.gates_per_run)
         self.meter = Meter()
         self.turn: Turn | None = None
-        self.switching: tuple[int, Turn, bytes] | None = None
+        self.switching: Switching | None = None
         self.whose = Ownership()
         self.frames = 0
         self.judged = 0  # frames at the last look of the idle deadline
@@ -107,7 +108,7 @@ class ClaudeCodec:
         text = f"{self.why}; {how}" if self.why else str(how)
         if self.turn is not None:
             text += ", before the turn's result"
-        return self.diagnostics.onto(self._abandon(ENDED, "harness_exited", text, None))
+        return self.diagnostics.onto(self._abandon(ENDED, names.HARNESS_EXITED, text, None))
 
     def models(self) -> Mapping[str, Any] | None:
         """Return the catalog of the answered handshake; None before it."""
@@ -142,8 +143,8 @@ class ClaudeCodec:
         if model is None or model == self.known.model == self.known.current:
             return self._start(turn, token, line)
         turn.switched = True
-        self.switching = (token, turn, line)
         write = self.control.request("set_model", model=model)
+        self.switching = Switching(self.control.last, token, turn, line)
         return Step(write=[write], arm=[(SWITCH, self.limits.harness_cancel_s)])
 
     def _start(self, turn: Turn, token: int, line: bytes) -> Step:
@@ -166,7 +167,7 @@ class ClaudeCodec:
 
     def _cancel(self, token: int, request: Envelope) -> Step:
         if self.switching is not None:
-            self.switching[1].cancelling = True
+            self.switching.turn.cancelling = True
             return Step(settle=[(token, None)])
         if self.turn is None or self.turn.cancelling or self.state != READY:
             return Step(settle=[(token, None)])
@@ -253,11 +254,11 @@ class ClaudeCodec:
         return Step(publish=self.gates.withdraw(self.turn, word(frame.get("request_id"))))
 
     def _control_response(self, frame: Mapping[str, Any]) -> Step:
-        subtype, response, error = self.control.answered(frame)
+        id, subtype, response, error = self.control.answered(frame)
         if subtype == "initialize":
             return self._initialized(response, error)
-        if subtype == "set_model" and self.switching is not None:
-            return self._switched(error)
+        if self.switching is not None and id == self.switching.request_id:
+            return self._switched(self.switching, error)
         if error is not None and subtype is not None:
             self.diagnostics.note(f"the harness refused {subtype}: {shown(error)}")
         return NOTHING
@@ -272,10 +273,10 @@ class ClaudeCodec:
         token, self._opening = self._opening, None
         return Step(settle=[] if token is None else [(token, None)], arm=[(START, None)])
 
-    def _switched(self, error: str | None) -> Step:
+    def _switched(self, wanted: Switching, error: str | None) -> Step:
         """The model of the next run is set, or not."""
-        assert self.switching is not None
-        (token, turn, line), self.switching = self.switching, None
+        self.switching = None
+        turn, token = wanted.turn, wanted.token
         arm: list[tuple[str, float | None]] = [(SWITCH, None)]
         if error is not None:
             return Step(settle=[(token, models.refused(error))], arm=arm)
@@ -287,7 +288,7 @@ class ClaudeCodec:
                 settle=[(token, None)],
                 arm=arm,
             )
-        step = self._start(turn, token, line)
+        step = self._start(turn, token, wanted.line)
         return Step(write=step.write, publish=step.publish, settle=step.settle, arm=[*arm, *step.arm])
 
     # -- faults and ends ----------------------------------------------------------------------------------------------
@@ -314,7 +315,7 @@ class ClaudeCodec:
         if self._opening is not None:
             settle.append((self._opening, Refusal(names.OPEN_FAILED, text)))
         if self.switching is not None:
-            settle.append((self.switching[0], Refusal(names.SESSION_CLOSED, text)))
+            settle.append((self.switching.token, Refusal(names.SESSION_CLOSED, text)))
         publish = [] if self.turn is None else [outcome.lost(self.turn, code, text)]
         self.state = state
         self.why = self.why or text
@@ -366,7 +367,7 @@ _REQUESTS: Final[Mapping[str, Callable[[ClaudeCodec, int, Envelope], Step]]] = {
     names.SUBMIT: ClaudeCodec._submit,
     names.RESOLVE_PERMISSION: ClaudeCodec._resolve,
     names.RESOLVE_INPUT: ClaudeCodec._resolve,
-    CANCEL_INPUT: ClaudeCodec._resolve,
+    names.CANCEL_INPUT: ClaudeCodec._resolve,
     names.CANCEL: ClaudeCodec._cancel,
 }
 _FRAMES: Final[Mapping[str, Callable[[ClaudeCodec, Mapping[str, Any]], Step]]] = {

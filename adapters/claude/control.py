@@ -14,32 +14,37 @@ OPEN: Final = 64
 
 
 class Control:
-    """The table of requests that are without an answer: request id to subtype."""
+    """The table of requests that are without an answer: request id to subtype. `last`: the id of the newest one."""
 
-    __slots__ = ("_last", "open")
+    __slots__ = ("_count", "last", "open")
 
     def __init__(self) -> None:
-        self._last = 0
+        self._count = 0
+        self.last = ""
         self.open: dict[str, str] = {}
 
     def request(self, subtype: str, **members: Any) -> bytes:
         """Return the line of a new request."""
-        self._last += 1
-        id = f"req_{self._last}"
+        self._count += 1
+        self.last = id = f"req_{self._count}"
         self.open[id] = subtype
         if len(self.open) > OPEN:
             del self.open[next(iter(self.open))]
         return encode({"type": "control_request", "request_id": id, "request": {"subtype": subtype, **members}})
 
-    def answered(self, frame: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any], str | None]:
-        """Take a `control_response`. Return `(subtype, response, error)`; subtype None where nothing was asked."""
+    def answered(self, frame: Mapping[str, Any]) -> tuple[str, str | None, Mapping[str, Any], str | None]:
+        """Take a `control_response`. Return `(id, subtype, response, error)`; subtype None where nothing was asked.
+
+        Only the id tells which request it answers: two of one subtype may be open at once.
+        """
         body = frame.get("response")
         if not isinstance(body, dict):
-            return None, {}, None
-        subtype = self.open.pop(word(body.get("request_id")), None)
+            return "", None, {}, None
+        id = word(body.get("request_id"))
+        subtype = self.open.pop(id, None)
         response = body.get("response")
         error = None if body.get("subtype") == "success" else word(body.get("error")) or "no reason given"
-        return subtype, response if isinstance(response, dict) else {}, error
+        return id, subtype, response if isinstance(response, dict) else {}, error
 
     @staticmethod
     def refuse(request_id: str, reason: str) -> bytes:

@@ -17,6 +17,8 @@ such a value stands four levels deep in one."""
 DEEPER: Final = "(nested too deeply to be passed on)"
 SHOWN: Final = 120
 """Characters of foreign text that a note shows."""
+MOST: Final = 1 << 53
+"""From here on a number may not be what the harness meant: JavaScript holds no greater whole numbers exactly."""
 _PLAIN_DIGITS: Final = 19
 
 
@@ -79,6 +81,11 @@ def text_of(content: Any) -> str:
 def word(value: Any) -> str:
     """Return a member that must be a non-empty string; anything else reads as the empty one."""
     return value if isinstance(value, str) else ""
+
+
+def whole(value: Any) -> int | None:
+    """Return a member that counts: a whole number from 0 to below 2^53; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST else None
 
 
 def _mended(line: bytes) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...protocol import names
 from ...protocol.errors import Refusal
-from .capabilities import ENDPOINT, RESPONDER
+from .capabilities import ENDPOINT
 from .frames import encode, shallow, word
 
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ APPROVE: Final = "approve"
 DENY: Final = "deny"
 CHOICES: Final = ({"id": APPROVE, "label": "Approve"}, {"id": DENY, "label": "Deny"})
 DENIED: Final = "The user denied this."
-CANCEL_INPUT: Final = "user.input.cancel.request"
 _TITLE_CHARS: Final = 200
 
 
@@ -46,7 +45,7 @@ class Gate:
 
     def about(self, **more: Any) -> dict[str, Any]:
         """Return the members that every event of the gate has, and more."""
-        return {"interaction_id": self.id, "requested_by": ENDPOINT, "responded_by": RESPONDER, **more}
+        return {"interaction_id": self.id, "requested_by": ENDPOINT, **more}
 
 
 class Gates:
@@ -226,5 +225,5 @@ def _input_closed(gate: Gate, turn: Turn, how: Mapping[str, Any]) -> list[Draft]
 _ANSWERS: Final = {
     names.RESOLVE_PERMISSION: _permission_answered,
     names.RESOLVE_INPUT: _input_answered,
-    CANCEL_INPUT: _input_cancelled,
+    names.CANCEL_INPUT: _input_cancelled,
 }

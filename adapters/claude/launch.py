@@ -71,7 +71,11 @@ def tool_flags(tools: Iterable[str]) -> list[str]:
 
 
 def resumed(request: Envelope) -> str | None:
-    """Return the native session that an open request names under the extension key, if it does."""
+    """Return the native session that an open request names under the extension key, if it does.
+
+    Not reachable yet: the hub refuses the extension key on open (`session.resume` is advertised by nobody). The flag is
+    proved by the recordings of the harness: same id, history kept, nothing replayed.
+    """
     about = request.payload.get("metadata", {}).get(EXTENSION)
     native: Any = about.get("resume") if isinstance(about, dict) else None
     if native is None:

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 
     from ..base import Settings
     from .control import Control
+    from .turn import Turn
+
+
+class Switching:
+    """A run that waits for its model: the request that sets it, and what follows on the answer to that request."""
+
+    __slots__ = ("line", "request_id", "token", "turn")
+
+    def __init__(self, request_id: str, token: int, turn: Turn, line: bytes) -> None:
+        self.request_id = request_id
+        self.token = token
+        self.turn = turn
+        self.line = line
 
 
 class Catalog:

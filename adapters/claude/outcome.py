@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...protocol import names
-from .frames import word
+from .frames import whole, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ MESSAGE_CHARS: Final = 4096
 """Characters of the harness's error text that stand in the event."""
 EXECUTION_ERROR: Final = "error_during_execution"
 _RETRIABLE: Final = frozenset((408, 409, 429))
-_MOST: Final = 1 << 53
 
 
 def settled(
@@ -35,8 +34,7 @@ def settled(
     failed = bool(result.get("is_error", subtype != "success"))
     aborted = failed and (reason.startswith("aborted") or subtype == EXECUTION_ERROR)
     common: dict[str, Any] = {"usage": usage} if usage else {}
-    duration = result.get("duration_ms")
-    if isinstance(duration, int) and not isinstance(duration, bool) and 0 <= duration < _MOST:
+    if (duration := whole(result.get("duration_ms"))) is not None:
         common["duration_ms"] = duration
     said = {"subtype": subtype, "terminal_reason": reason, "model": turn.model}
     native: dict[str, Any] = {name: value for name, value in said.items() if value}
@@ -60,7 +58,7 @@ def lost(turn: Turn, code: str, message: str) -> Draft:
         payload: dict[str, Any] = {"reason": message[:MESSAGE_CHARS]}
         return (turn.run_id, names.RUN_CANCELLED, {**payload, "settled_by": "inferred"})
     if turn.closing:
-        code = "session_closed"
+        code = names.SESSION_CLOSED
     payload = {"error": {"code": code, "message": message[:MESSAGE_CHARS]}}
     return (turn.run_id, names.RUN_FAILED, {**payload, "settled_by": "inferred"})
 
@@ -87,14 +85,14 @@ def _completion(turn: Turn, result: Mapping[str, Any], text: str, reason: str, m
 def _error(turn: Turn, result: Mapping[str, Any], subtype: str, reason: str) -> dict[str, Any]:
     message = error_text(result)
     if reason.startswith("aborted"):
-        code = "session_closed" if turn.closing else "harness_interrupted"
+        code = names.SESSION_CLOSED if turn.closing else "harness_interrupted"
         return {"code": code, "message": f"the turn was interrupted, and not at this host's request: {message}"}
     if subtype != "success":
         return {"code": "harness_error" if subtype in ("", EXECUTION_ERROR) else subtype, "message": message}
-    status = result.get("api_error_status")
+    status = whole(result.get("api_error_status"))
     error: dict[str, Any] = {"code": "model_error", "message": message}
     details: dict[str, Any] = {"kind": turn.error_kind} if turn.error_kind else {}
-    if isinstance(status, int) and not isinstance(status, bool):
+    if status is not None:
         details["status"] = status
         error["retriable"] = status in _RETRIABLE or status >= 500
     if details:

@@ -7,6 +7,8 @@ streaming after a broken stream.
 
 from __future__ import annotations
 
+from .frames import MOST, whole
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +27,6 @@ APPROXIMATE: Final = "approximate"
 UNVERIFIED: Final = "unverified"
 """The model was asked, but the harness counted nothing: a turn that was cut off."""
 
-_MOST: Final = 1 << 53
 _CENTS: Final = 10
 
 
@@ -63,7 +64,7 @@ class Meter:
         return payload, about
 
     def _share_of(self, total: Any) -> float | None:
-        if isinstance(total, bool) or not isinstance(total, int | float) or not 0 <= total < _MOST:
+        if isinstance(total, bool) or not isinstance(total, int | float) or not 0 <= total < MOST:
             return None
         share = total - self._cost if total >= self._cost else total
         self._cost = float(total)
@@ -71,8 +72,7 @@ class Meter:
 
 
 def _count(counts: Any, name: str) -> int:
-    value = counts.get(name) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
+    return whole(counts.get(name)) or 0 if isinstance(counts, dict) else 0
 
 
 def _totals(models: Any) -> dict[str, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...protocol.ids import Ids
+from ...protocol.quote import quote
 from .keeper import shared_keeper
 from .redact import Redactor
 from .session import ProcessSession
@@ -58,9 +59,12 @@ class ProcessAdapter:
 
         Raises `Refusal` where the codec refuses, `HarnessFault` where the harness cannot be started; the Future raises
         them too, for a harness that dies, or is not ready within `Limits.harness_start_s`.
+
+        The Future owns the harness until it is done. Cancelled, it has the stop ladder run in the next turn of the
+        loop; `Keeper.settle` waits until the process and its family are gone.
         """
         codec = self._factory.new()
         launch = codec.launch(request)
         redactor = Redactor(launch.environment, self._literals)
-        session = ProcessSession(codec, outlet, self._limits, redactor, f"{self.name}/{outlet.session_id}")
+        session = ProcessSession(codec, outlet, self._limits, redactor, f"{self.name}/{quote(outlet.session_id)}")
         return session.start(launch, request, self._keeper or shared_keeper())

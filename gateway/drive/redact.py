@@ -12,7 +12,7 @@ import re
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Final
+    from typing import Any, Final
 
 MASK: Final = "[redacted]"
 SHORTEST: Final = 4
@@ -42,6 +42,10 @@ _SHAPES: Final = (
     (re.compile(r"\bsk-[A-Za-z0-9_-]{6,}"), MASK),
     (re.compile(r"\b(?:gh[pousr]_|github_pat_|xox[abprs]-|AIza|AKIA|glpat-)[A-Za-z0-9_-]{12,}"), MASK),
 )
+_CUT: Final = re.compile(r"([\"']?(?:\.\.\.|\u2026))")
+"""What stands where a text was cut, with the quote that it stands in."""
+MOST_CUTS: Final = 16
+"""Cut marks of one text before which the beginning of a value is looked for."""
 _CONTROL: Final = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -75,17 +79,33 @@ class Redactor:
             text = shape.sub(mask, text)
         return text
 
+    def value(self, value: Any) -> Any:
+        """Return a JSON value with every text in it without secrets; names of members stay as they are."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {name: self.value(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        return value
+
     def _cut(self, text: str) -> str:
         """Remove a value of which only the beginning or the end is there, because the text was cut in its midst."""
+        pieces = _CUT.split(text, MOST_CUTS)  # text and cut mark by turns
+        pieces[::2] = [self._ends(piece) for piece in pieces[::2]]
+        text = "".join(pieces)
         for value in self._values:
-            for length in range(min(len(value) - 1, len(text)), SHORTEST - 1, -1):
-                if text.endswith(value[:length]):
-                    text = text[:-length] + MASK
-                    break
             for length in range(min(len(value) - 1, len(text)), SHORTEST - 1, -1):
                 if text.startswith(value[-length:]):
                     text = MASK + text[length:]
                     break
+        return text
+
+    def _ends(self, text: str) -> str:
+        for value in self._values:
+            for length in range(min(len(value) - 1, len(text)), SHORTEST - 1, -1):
+                if text.endswith(value[:length]):
+                    return text[:-length] + MASK
         return text
 
 
@@ -117,8 +137,9 @@ class Tail:
 
 
 def _forms(value: str) -> Iterable[str]:
-    """Yield a value as it may be printed: as it is, and as the inside of a JSON string."""
+    """Yield a value as it may be printed: as it is, and as the inside of a string of JSON or of a Python message."""
     yield value
     yield json.dumps(value)[1:-1]
     yield json.dumps(value, ensure_ascii=False)[1:-1]
+    yield ascii(value)[1:-1]
     yield value.strip()

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from .keeper import Keeper
     from .redact import Redactor
 
-EXITED: Final = "harness_exited"
 NOT_READY: Final = "harness_not_ready"
-_MILESTONES: Final = names.TERMINALS | {names.RUN_STARTED}
+TRACE_FRAMES: Final = 8
+"""Places of a traceback that the log names, the innermost first."""
+_MARKED: Final = names.TERMINALS | names.GATES | {names.RUN_STARTED}
+"""Drafts of which the driver keeps account, or to which it adds something."""
 
 
 class ProcessSession:
@@ -83,7 +85,13 @@ class ProcessSession:
             return self
         opened: asyncio.Future[AdapterSession] = self._loop.create_future()
         answer.add_done_callback(lambda done: self._opened(done, opened))
+        opened.add_done_callback(self._unwanted)
         return opened
+
+    def _unwanted(self, opened: asyncio.Future[AdapterSession]) -> None:
+        """Whoever waited for the open has given it up: the harness goes at once, and not when it would be ready."""
+        if opened.cancelled():
+            self.close()
 
     def _opened(self, done: asyncio.Future[None], opened: asyncio.Future[AdapterSession]) -> None:
         if (error := done.exception()) is not None:
@@ -94,9 +102,7 @@ class ProcessSession:
         self._is_open = True
         if self._start_timer is not None:
             self._start_timer.cancel()
-        if opened.done():  # nobody waits for it any more
-            self.close()
-        else:
+        if not opened.done():  # else it was given up, and the harness is being stopped
             opened.set_result(self)
 
     def _refused(self, error: BaseException) -> None:
@@ -168,7 +174,7 @@ class ProcessSession:
             step = self._codec.request(token, request)
         except Refusal as refusal:
             step = NOTHING
-            self._pending.settle(token, refusal)
+            self._pending.settle(token, self._clean(refusal))
         except Exception as error:
             step = NOTHING
             self._bug(error)
@@ -232,7 +238,7 @@ class ProcessSession:
         if not self._batching or step.settle or step.end is not None:
             self._publish()
         for token, outcome in step.settle:
-            run_id = self._pending.settle(token, outcome if isinstance(outcome, Refusal) else None)
+            run_id = self._pending.settle(token, None if outcome is None else self._clean(outcome))
             if run_id is not None:
                 self._live[run_id] = None
         for name, seconds in step.arm:
@@ -262,17 +268,33 @@ class ProcessSession:
             return
         drafts = self._drafts
         self._drafts = []
-        for draft in drafts:
-            if draft[1] in _MILESTONES:
-                if draft[1] == names.RUN_STARTED:
-                    self._live[draft[0]] = None
-                else:
-                    self._live.pop(draft[0], None)
-                    self._pending.run_over(draft[0])
         try:
+            for index, draft in enumerate(drafts):
+                if draft[1] in _MARKED:
+                    drafts[index] = self._marked(draft)
             self._outlet.publish(drafts)
         except Exception as error:
             self._bug(error)
+
+    def _marked(self, draft: Draft) -> Draft:
+        """Keep account of a run, say who answers a gate, and take secrets out of what a run ended with."""
+        run_id, kind, payload = draft[:3]
+        if kind in names.GATES:
+            payload = {"responded_by": self._outlet.participant, **payload}
+        elif kind == names.RUN_STARTED:
+            self._live[run_id] = None
+        else:
+            self._live.pop(run_id, None)
+            self._pending.run_over(run_id)
+            about = _REASONS.get(kind)
+            if about is not None and about in payload:
+                payload = {**payload, about: self._redactor.value(payload[about])}
+        return (run_id, kind, payload, *draft[3:])
+
+    def _clean(self, refusal: Refusal) -> Refusal:
+        """Return a codec's refusal without secrets: its text may be the harness's own."""
+        details = None if refusal.details is None else self._redactor.value(refusal.details)
+        return Refusal(refusal.code, self._redactor.text(refusal.message), details)
 
     def _write(self, blocks: Sequence[bytes]) -> None:
         if self._gone is not None:
@@ -296,10 +318,8 @@ class ProcessSession:
 
     def _bug(self, error: Exception) -> None:
         """A codec raised, or the hub did: end this session, and no other, with what is known."""
-        import logging
-
         what = self._redactor.text(f"{type(error).__name__}: {error}")[: self._limits.message_chars]
-        logging.getLogger("trunkline").error("session %s: internal error: %s", self._label, what, exc_info=error)
+        self._log("error", f"internal error{_places(error)}: {what}")
         self._fail(HarnessFault(names.INTERNAL, f"internal error in this adapter: {what}"))
 
     def _fail(self, fault: HarnessFault) -> None:
@@ -318,7 +338,7 @@ class ProcessSession:
 
     def _finish(self, how: Exit) -> None:
         """The harness is gone: every run and every request gets its end, then the process its own."""
-        reason = self._fault or HarnessFault(EXITED, self._brief(how))
+        reason = self._fault or HarnessFault(names.HARNESS_EXITED, self._brief(how))
         for timer in (self._start_timer, *self._timers.values()):
             if timer is not None:
                 timer.cancel()
@@ -358,7 +378,26 @@ class ProcessSession:
         return str(Exit(how.code, self._child.stderr.text(self._limits.message_chars)))
 
     def _note(self, text: str) -> None:
+        self._log("warning", self._redactor.text(text)[: self._limits.message_chars])
+
+    def _log(self, level: str, text: str) -> None:
+        """Log one line: what a harness says may not begin a line of its own."""
         import logging
 
-        text = self._redactor.text(text)[: self._limits.message_chars]
-        logging.getLogger("trunkline").warning("session %s: %s", self._label, text)
+        getattr(logging.getLogger("trunkline"), level)("session %s: %s", self._label, "\\n".join(text.splitlines()))
+
+
+def _places(error: BaseException) -> str:
+    """Return where an error came from, by file and line; its own text, and that of its causes, may hold secrets."""
+    places: list[str] = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        file = "/".join(code.co_filename.replace("\\", "/").split("/")[-2:])
+        places.append(f"{file}:{trace.tb_lineno} {code.co_name}")
+        trace = trace.tb_next
+    return f" in {' < '.join(places[: -TRACE_FRAMES - 1 : -1])}" if places else ""
+
+
+_REASONS: Final[Mapping[str, str]] = {names.RUN_FAILED: "error", names.RUN_CANCELLED: "reason"}
+"""Where the words stand with which a run ended; they may be the harness's own, so that they pass the redactor."""

@@ -12,7 +12,7 @@ from trunkline.protocol.errors import Refusal
 from trunkline.protocol.limits import Limits
 
 from tests.support import trace
-from tests.support.claude_wire import MODELS, control_ok, desk, init, result
+from tests.support.claude_wire import MODELS, control_ok, desk, init, refused, result
 from tests.support.desk import Desk
 
 
@@ -146,3 +146,30 @@ def test_a_second_run_waits_for_neither() -> None:
     refusal = host.ask(names.SUBMIT, "run-9", messages=[{"role": "user", "content": "x"}], delivery="auto")
     assert isinstance(refusal, Refusal)
     assert refusal.code == names.RUN_ACTIVE
+
+
+def test_the_answer_to_the_way_back_is_not_that_to_the_next_choice() -> None:
+    """A promoted run asks for its model before the harness has answered the switch back of the run before it."""
+    host = desk()
+    host.submit("hello", model_id="small-1")
+    host.feed(control_ok("req_2"), init("small-1"), result())
+    assert host.submit("next", model_id="other-1") is ...
+    assert switches(host) == ["small-1", None, "other-1"]
+    host.feed(control_ok("req_3"))
+    assert 3 not in host.settled
+    host.feed({"type": "control_response", "response": {"subtype": "error", "request_id": "req_4", "error": "no"}})
+    refused(host.settled[3], names.UNSUPPORTED_FEATURE, "refused the model")
+    assert host.kinds("run-2") == []
+    assert [line["type"] for line in host.written].count("user") == 1
+
+
+def test_a_way_back_that_is_refused_is_noted_and_no_refusal_of_the_next_choice() -> None:
+    host = desk()
+    host.submit("hello", model_id="small-1")
+    host.feed(control_ok("req_2"), init("small-1"), result())
+    host.submit("next", model_id="other-1")
+    host.feed({"type": "control_response", "response": {"subtype": "error", "request_id": "req_3", "error": "no"}})
+    assert any("refused set_model" in note for note in host.notes)
+    host.feed(control_ok("req_4"))
+    assert host.settled[3] is None
+    assert host.last(names.RUN_STARTED)["payload"]["model_id"] == "other-1"

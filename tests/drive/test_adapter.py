@@ -192,7 +192,7 @@ def test_notes_are_logged_bounded_and_redacted(loop: str, mark: str, caplog: pyt
         play(loop, Stage(factory, settings=settings), use)
     (record,) = [record for record in caplog.records if "see [redacted]" in record.getMessage()]
     assert record.name == "trunkline"
-    assert "fake/s1" in record.getMessage()
+    assert "fake/'s1'" in record.getMessage()
     assert len(record.getMessage()) < 500
 
 

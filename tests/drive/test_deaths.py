@@ -243,7 +243,7 @@ def test_a_bug_in_a_codec_ends_its_session_and_no_other(
         stage = play(loop, Stage(FakeFactory(mark, BUGGY.replace("WORDS", repr(words)), ONE_RUN)), use)
     assert stage.outlet.error("run-1")["code"] == code
     assert "a bug in" in caplog.text
-    assert "fake/s1" in caplog.text
+    assert "fake/'s1'" in caplog.text
 
 
 def test_a_bug_in_the_taking_of_a_request_refuses_it(loop: str, mark: str) -> None:

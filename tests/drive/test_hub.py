@@ -25,11 +25,12 @@ HEAD = {"protocol": names.PROTOCOL, "version": names.VERSION, "profile": names.P
 class House:
     """A hub with one adapter, and the requests of a host."""
 
-    def __init__(self, factory: FakeFactory, limits: Limits = QUICK) -> None:
+    def __init__(self, factory: FakeFactory, limits: Limits = QUICK, participant: str = "user") -> None:
         self.keeper = Keeper(adopt=True)
         self.factory = factory
         self.seen: list[tuple[str, str, Any]] | None = None
-        self.hub = Hub({"fake": ProcessAdapter("fake", factory, limits, keeper=self.keeper)}, limits)
+        self.hub = Hub({"fake": ProcessAdapter("fake", factory, limits, keeper=self.keeper)}, limits, participant)
+        self.participant = participant
 
     async def open(self, session: str = "s1") -> None:
         await self.hub.open("fake", {**HEAD, "type": names.OPEN, "payload": {"session_id": session}})
@@ -48,7 +49,7 @@ class House:
             "run_id": run_id,
             "interaction_id": gate,
             "requested_by": "fake",
-            "responded_by": "user",
+            "responded_by": self.participant,
             "choice_id": "allow",
             "granted": True,
         }
@@ -195,6 +196,20 @@ def test_several_gates_are_open_at_once_and_answered_in_any_order(loop: str, mar
     resolved = [payload["interaction_id"] for _, kind, payload in house.events() if kind == names.PERMISSION_RESOLVED]
     assert resolved[:2] == ["g3", "g0"]
     assert sorted(resolved) == [f"g{n}" for n in range(5)]
+
+
+def test_whoever_opened_the_session_answers_its_gates(loop: str, mark: str) -> None:
+    async def use(house: House) -> None:
+        await house.open()
+        run_id = (await house.submit())["run_id"]
+        await until(lambda: len(house.types()) >= 6, "five gates")
+        await house.resolve("g1", run_id)
+        await until(lambda: house.types()[-1][1] == names.RUN_COMPLETED, "the end")
+
+    house = play(loop, House(FakeFactory(mark, GATES), participant="alice"), use)
+    gates = [payload for _, kind, payload in house.events() if kind in names.GATES]
+    assert len(gates) == 10
+    assert {payload["responded_by"] for payload in gates} == {"alice"}
 
 
 FLOOD = (

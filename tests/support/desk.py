@@ -62,6 +62,8 @@ class Desk:
         run = self.runs.get(run_id)
         assert run is not None, f"{kind} of run {run_id}, which nobody admitted"
         assert not run.over, f"{kind} of run {run_id} after its terminal"
+        if kind in names.GATES:
+            payload = {"responded_by": "user", **payload}
         if kind in names.TERMINALS:
             for draft in closing(run, kind):
                 self._publish(*draft)
@@ -129,7 +131,7 @@ class Desk:
         about = {name: gate[name] for name in ("interaction_id", "requested_by", "responded_by")}
         kind = names.RESOLVE_PERMISSION if "granted" in payload else names.RESOLVE_INPUT
         if "granted" not in payload and "answers" not in payload:
-            kind = "user.input.cancel.request"
+            kind = names.CANCEL_INPUT
         return self.ask(kind, self.live().id, **about, **payload)
 
     # -- what the harness does ----------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """A codec whose harness says what is to happen: every frame is a JSON string of words, and so is every answer to it.
 
-Harness to codec: `ready`, `ok TOKEN`, `no TOKEN`, `start RUN`, `delta RUN TEXT`, `gate RUN ID`, `closed RUN ID`,
-`done RUN`, `failed RUN`, `arm NAME SECONDS`, `disarm NAME`, `write TEXT`, `eof`, `stop`, `note TEXT`, `raise`.
+Harness to codec: `ready`, `ok TOKEN`, `no TOKEN [TEXT]`, `start RUN`, `delta RUN TEXT`, `gate RUN ID`, `closed RUN ID`,
+`done RUN`, `failed RUN [TEXT]`, `cancelled RUN TEXT`, `arm NAME SECONDS`, `disarm NAME`, `write TEXT`, `eof`, `stop`,
+`note TEXT`, `raise [TEXT]`.
 Codec to harness: `hello`, `open TOKEN`, `submit TOKEN RUN`, `cancel TOKEN RUN`, `resolve TOKEN RUN ID`, `elapsed NAME`,
 `bye`, and what `write` asked for.
 """
@@ -164,14 +165,15 @@ class FakeCodec:
     # -- what frames do --
 
     def _ready(self, _: str) -> Step:
-        return Step(settle=[(self._settle(self._open), {})])
+        return Step(settle=[(self._settle(self._open), None)])
 
     def _ok(self, token: str) -> Step:
         return Step(settle=[(self._settle(int(token)), None)])
 
-    def _no(self, token: str) -> Step:
+    def _no(self, rest: str) -> Step:
+        token, _, words = rest.partition(" ")
         self.runs = [run for run in self.runs if self.started_by.get(int(token)) != run]
-        return Step(settle=[(self._settle(int(token)), Refusal(names.INVALID_SUBMISSION, "the harness says no"))])
+        return Step(settle=[(self._settle(int(token)), _refusal(words or "the harness says no"))])
 
     def _settle(self, token: int) -> int:
         self.tokens.remove(token)
@@ -184,7 +186,7 @@ class FakeCodec:
     def _gate_closed(self, rest: str) -> Step:
         run, gate = rest.split()
         asked = _gate_payload(gate)
-        about = {name: asked[name] for name in ("interaction_id", "requested_by", "responded_by", "tool_call_id")}
+        about = {name: asked[name] for name in ("interaction_id", "requested_by", "tool_call_id")}
         return Step(publish=[(run, names.PERMISSION_RESOLVED, {**about, "outcome": "resolved", "choice_id": "allow"})])
 
     def _done(self, run: str) -> Step:
@@ -192,16 +194,27 @@ class FakeCodec:
         final = {"role": "assistant", "content": "done"}
         return Step(publish=[(run, names.RUN_COMPLETED, {"final_response": final, "stop_reason": "end_turn"})])
 
-    def _failed(self, run: str) -> Step:
+    def _failed(self, rest: str) -> Step:
+        run, _, words = rest.partition(" ")
         self.runs.remove(run)
-        return Step(publish=[(run, names.RUN_FAILED, {"error": {"code": "fake", "message": "the harness says so"}})])
+        error = {"code": "fake", "message": words or "the harness says so", "details": {"said": [words]}}
+        return Step(publish=[(run, names.RUN_FAILED, {"error": error})])
+
+    def _cancelled(self, rest: str) -> Step:
+        run, _, words = rest.partition(" ")
+        self.runs.remove(run)
+        return Step(publish=[(run, names.RUN_CANCELLED, {"reason": words})])
 
     def _arm(self, rest: str) -> Step:
         name, seconds = rest.split()
         return Step(arm=[(name, float(seconds))])
 
-    def _raise(self, _: str) -> Step:
-        raise ValueError("a bug in receive, with a secret-value in its text")
+    def _raise(self, words: str) -> Step:
+        raise ValueError(f"a bug in receive, with {words or 'nothing'} in its text") from KeyError(words)
+
+
+def _refusal(words: str) -> Refusal:
+    return Refusal(names.INVALID_SUBMISSION, words, {"said": [words]})
 
 
 def _line(text: str) -> bytes:
@@ -222,7 +235,6 @@ def _gate_payload(gate: str) -> dict[str, Any]:
         "interaction_id": gate,
         "tool_call_id": f"call-{gate}",
         "requested_by": "fake",
-        "responded_by": "user",
         "title": f"may I {gate}",
         "choices": [{"id": "allow", "label": "Allow"}, {"id": "deny", "label": "Deny"}],
     }
@@ -238,6 +250,7 @@ _FRAMES: dict[str, Callable[[FakeCodec, str], Step]] = {
     "closed": FakeCodec._gate_closed,
     "done": FakeCodec._done,
     "failed": FakeCodec._failed,
+    "cancelled": FakeCodec._cancelled,
     "arm": FakeCodec._arm,
     "disarm": lambda codec, name: Step(arm=[(name, None)]),
     "write": lambda codec, text: Step([_line(text)]),
