@@ -185,7 +185,8 @@ def main() -> None:
         host = Host(options, show)
         print("a host has spawned:  " + shlex.join(["trunkline", *host.command[3:]]))
         say(
-            f"adapter: {harness}. One JSON object a line in both directions; shown here without fixed and repeated members."
+            f"adapter: {harness}. One JSON object a line in both directions; "
+            "shown here without fixed and repeated members."
         )
         story = Story(host, harness, prompt)
         try:
