@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 def serve_stdio(options: ServeOptions) -> NoReturn:
     """Serve until the host ends, then leave with the exit code of spec stdio 10."""
-    early = catch_early()
+    early: list[int] = []
+    catch_early(early, waiting=True)
     reader, writer = take_stdio()
     bytes(8 << 20)  # glibc: freeing one mapped block raises its mmap and trim thresholds, once; costs one page fault
     try:
@@ -33,6 +34,7 @@ def serve_stdio(options: ServeOptions) -> NoReturn:
     except ConfigError as error:
         say(str(error))
         sys.exit(1)
+    catch_early(early, waiting=False)
     from .stdio.prelude import prelude
 
     before = prelude(reader, writer, switch, config.limits)

@@ -44,21 +44,20 @@ def _writable(seconds: float) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
-def catch_early() -> list[int]:
-    """Catch signals while the loop is not there yet; return the list that they are put into.
+def catch_early(early: list[int], *, waiting: bool) -> None:
+    """Catch signals while the loop is not there yet, and put them into `early`.
 
-    The second one ends the process: what the start waits for may never come, a configuration in a pipe for instance.
+    `waiting`: what the start waits for may never come, a configuration in a pipe for instance; then the second signal
+    ends the process.
     """
-    early: list[int] = []
 
     def received(number: int, _frame: object) -> None:
-        if early:
+        if waiting and early:
             leave(["cut short by a second signal while starting"])
         early.append(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT first: until then it raises in Python
         signal.signal(number, received)
-    return early
 
 
 def leave(troubles: Sequence[str]) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -18,10 +17,12 @@ from tests.support.doors import Start
 from tests.support.host import PROTOCOL, WAIT_S, Host, RefusedError
 from tests.support.launcher import MARK
 from tests.support.procs import nothing_left, running, until_sync
+from tests.support.raw import RawHost
 from tests.support.spawn import LAUNCHER, RUN_S, SERVE, Ended, environment, serve
 from tests.support.trace import check
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
 
 BOTH = [signal.SIGTERM, signal.SIGINT]
 QUICK = {"window_s": 0.2, "sweep_s": 0.4}
@@ -131,7 +132,7 @@ def pending(pid: int) -> bool:
     return bool(signals(pid, "SigPnd") | signals(pid, "ShdPnd"))
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
+@needs_proc
 @pytest.mark.parametrize("number", BOTH)
 @pytest.mark.parametrize("delay_s", [0, 0.01, 0.03, 0.06, 0.1])
 def test_a_signal_during_the_start_is_a_clean_end(number: signal.Signals, delay_s: float) -> None:
@@ -153,7 +154,7 @@ def test_a_signal_during_the_start_is_a_clean_end(number: signal.Signals, delay_
     assert out == b""
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
+@needs_proc
 def test_a_second_signal_ends_a_start_that_waits(tmp_path: Path) -> None:
     never = tmp_path / "never-written"
     os.mkfifo(never)
@@ -194,32 +195,20 @@ def test_an_op_that_outlives_its_window_is_named_and_counted(start_process: Star
     assert ("line 6 is not a valid request" in words) == (trigger == "defect")
 
 
-def full_pipe(folder: Path, limits: dict[str, float]) -> subprocess.Popen[bytes]:
-    """Return a gateway whose output pipe nobody reads, with more answers due than it takes."""
-    path = folder / "config.json"
-    path.write_text(json.dumps(config(**limits)))
-    process = subprocess.Popen(
-        [*SERVE, "--config", str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    )
-    assert process.stdin is not None
-    os.set_blocking(process.stdin.fileno(), False)
-    lines = b"".join(b'{"id":%d,"op":"adapters"}\n' % number for number in range(5000))
-    sent = 0
-    quiet = time.monotonic() + 0.5
-    while sent < len(lines) and time.monotonic() < quiet:
-        with contextlib.suppress(BlockingIOError):
-            sent += os.write(process.stdin.fileno(), lines[sent : sent + 4096])
-            quiet = time.monotonic() + 0.5
-    return process
+def full_pipe(folder: Path, limits: dict[str, float]) -> RawHost:
+    """Return a gateway whose output pipe nobody reads, with more answers due than it takes; it rests."""
+    host = RawHost(folder, config(**limits))
+    host.write_beside(b"".join(b'{"id":%d,"op":"adapters"}\n' % number for number in range(5000)))
+    until_sync(lambda: catches(host.process.pid, signal.SIGTERM), "its handlers")
+    host.quiet()
+    return host
 
 
+@needs_proc
 @pytest.mark.parametrize("number", BOTH)
 def test_a_host_that_does_not_read_is_named_and_what_it_lost_is_counted(tmp_path: Path, number: signal.Signals) -> None:
-    with full_pipe(tmp_path, QUICK) as process:
+    with full_pipe(tmp_path, QUICK) as host:
+        process = host.process
         process.send_signal(number)
         assert process.stdout is not None
         assert process.stderr is not None
@@ -246,8 +235,10 @@ def test_a_second_signal_ends_the_stages_at_once(start_process: Start) -> None:
     assert "1 requests were dropped unserved" in words
 
 
+@needs_proc
 def test_a_second_signal_does_not_call_lost_output_a_clean_end(tmp_path: Path) -> None:
-    with full_pipe(tmp_path, {"window_s": 600}) as process:
+    with full_pipe(tmp_path, {"window_s": 600}) as host:
+        process = host.process
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
@@ -297,7 +288,7 @@ def test_a_run_that_does_not_heed_its_cancel_does_not_hold_the_end(start_process
     check(host.envelopes(subscription), complete=False)
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc here")
+@needs_proc
 @pytest.mark.parametrize("trigger", ["defect", "end of input", "signal", "two signals"])
 def test_no_child_is_left_whatever_the_end(start_process: Start, trigger: str) -> None:
     with nothing_left("process-sweep") as mark:
@@ -322,7 +313,7 @@ def test_no_child_is_left_whatever_the_end(start_process: Start, trigger: str) -
         until_sync(lambda: not running(mark), "their end")
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc here")
+@needs_proc
 def test_no_child_is_left_when_the_output_is_gone() -> None:
     with nothing_left("process-gone") as mark:
         process = subprocess.Popen(
@@ -341,7 +332,7 @@ def test_no_child_is_left_when_the_output_is_gone() -> None:
             process.stdin.write(json.dumps(line).encode() + b"\n")
             process.stdin.flush()
             assert json.loads(process.stdout.readline())["ok"]
-            assert len(running(mark)) >= 2
+            until_sync(lambda: len(running(mark)) >= 2, "the harness and its child")
             process.stdout.close()
             process.stdin.write(b'{"id":2,"op":"sessions"}\n')
             process.stdin.flush()
@@ -371,8 +362,10 @@ def test_several_causes_are_joined_in_one_line(start_process: Start) -> None:
     assert all(part in words for part in parts)
 
 
+@needs_proc
 def test_requests_beyond_the_bounds_are_counted_when_the_output_breaks(tmp_path: Path) -> None:
-    with full_pipe(tmp_path, QUICK) as process:
+    with full_pipe(tmp_path, QUICK) as host:
+        process = host.process
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
