@@ -150,6 +150,28 @@ def test_a_reader_that_can_be_drained_is_drained_before_it_is_judged() -> None:
     assert reader.sequences == list(range(1, 10_003))
 
 
+class Sink(Taker):
+    """A reader whose sink accepts so many events when it is drained, and no more."""
+
+    accepts = 0
+
+    def drain(self, subscription: Any) -> None:
+        self.take(self.accepts)
+
+
+@pytest.mark.parametrize(("accepts", "detached"), [(5, False), (4, True)])
+def test_a_sink_that_accepts_a_part_is_judged_by_what_is_left(accepts: int, detached: bool) -> None:
+    seat, session = seated()
+    sink = Sink(greedy=False)
+    sink.accepts = accepts
+    seat.subscribe(reader=sink)
+    run = seat.run()
+    session.say((run, "run.started", {"status": "running"}), *(text(run, "x") for _ in range(BOUND + 4)))
+    assert isinstance(sink.outcome, Overflow) is detached
+    sink.take_all()
+    assert sink.sequences == list(range(1, BOUND + accepts + 1))
+
+
 def test_overflow_names_the_run_that_is_not_finished_for_the_reader() -> None:
     seat, session = seated()
     reader = lazy(seat)
