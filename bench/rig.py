@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -157,13 +158,14 @@ def twin(name: str) -> Iterator[None]:
     chosen = implementation(name)
     undo: list[tuple[ModuleType, str, object]] = []
     places = ("trunkline.gateway", "trunkline.framing")
-    importers = [module for at, module in sys.modules.items() if at.startswith(places) and at not in _OWNERS]
+    owners = {word.__module__ for which in twins() for word in implementation(which).values()}
+    importers = [module for at, module in sys.modules.items() if at.startswith(places) and at not in owners]
     for module in importers:
-        for public in _select.__all__:
+        for public, word in chosen.items():
             used = vars(module).get(public)
-            if used is not None and public in chosen and used is not chosen[public]:
+            if used is not None and used is not word and used.__module__ in owners:
                 undo.append((module, public, used))
-                setattr(module, public, chosen[public])
+                setattr(module, public, word)
     try:
         yield
     finally:
@@ -180,18 +182,15 @@ def twins() -> Sequence[str]:
     return TWINS
 
 
-_OWNERS: Final = frozenset(f"trunkline.framing._{name}" for name in ("ndjson", "opline", "envelope", "sse"))
-
-
 def implementation(name: str) -> dict[str, Any]:
     """Return the public names of framing as one twin has them. Raises `ImportError` where it is not built."""
-    from importlib import import_module
-
     room, mark = ("trunkline.framing", "_") if name == "python" else ("trunkline._speedups", "")
     found: dict[str, Any] = {}
-    for module in ("ndjson", "opline", "envelope", "sse"):
-        loaded = import_module(f"{room}.{mark}{module}")
-        found.update((public, getattr(loaded, public)) for public in _select.__all__ if hasattr(loaded, public))
+    for public in _select.__all__:
+        home = getattr(getattr(_select, public), "__module__", None)
+        if home is not None:  # IMPLEMENTATION is a text
+            module = import_module(f"{room}.{mark}{home.rpartition('.')[2].lstrip('_')}")
+            found[public] = getattr(module, public)
     return found
 
 
