@@ -150,7 +150,8 @@ class Source:
             fd, self._fd = self._fd, -1
             if self._reader is None:
                 _release(fd, self._mode)
-            # else a thread may sit in a read of it, and closing under a read is undefined: it ends with the process
+            else:
+                self._reader.close()
 
     def _turn_soon(self) -> None:
         if self._reader is not None:
@@ -200,9 +201,13 @@ class Source:
 
 
 class _ThreadReader:
-    """Reads on a daemon thread, one chunk an `ask`, where the loop cannot poll the descriptor (Windows)."""
+    """Reads on a daemon thread, one chunk an `ask`, where the loop cannot poll the descriptor (Windows).
 
-    __slots__ = ("_arrived", "_asked", "_fd", "_held", "_loop", "_waiting")
+    Closing under a read is undefined, so the thread closes the descriptor itself: at once where it waits to be asked,
+    else when its read returns, which the end of the writers makes it do. The host's own input may outlast that.
+    """
+
+    __slots__ = ("_arrived", "_asked", "_fd", "_held", "_loop", "_over", "_waiting")
 
     def __init__(self, loop: AbstractEventLoop, fd: int, arrived: Callable[[bytes | OSError], bool]) -> None:
         import threading
@@ -213,6 +218,7 @@ class _ThreadReader:
         self._asked = threading.Semaphore(0)
         self._held: bytes | OSError | None = None
         self._waiting = False
+        self._over = False
         threading.Thread(target=self._run, name="trunkline-read", daemon=True).start()
 
     def ask(self) -> None:
@@ -223,9 +229,16 @@ class _ThreadReader:
             self._waiting = True
             self._asked.release()
 
+    def close(self) -> None:
+        """Read no more; the thread and the descriptor go as soon as they can."""
+        self._over = True
+        self._asked.release()
+
     def _run(self) -> None:
         while True:
             self._asked.acquire()
+            if self._over:
+                break
             try:
                 outcome: bytes | OSError = os.read(self._fd, CHUNK)
             except OSError as error:
@@ -233,7 +246,8 @@ class _ThreadReader:
             try:
                 self._loop.call_soon_threadsafe(self._came, outcome)
             except RuntimeError:  # the loop is closed
-                return
+                break
+        os.close(self._fd)
 
     def _came(self, outcome: bytes | OSError) -> None:
         self._waiting = False

@@ -8,6 +8,7 @@ import fcntl
 import os
 import pty
 import termios
+import threading
 from pathlib import Path
 
 import pytest
@@ -145,7 +146,48 @@ def test_a_loop_that_cannot_poll_is_served_by_a_thread(monkeypatch: pytest.Monke
         os.close(writer)
         await until(lambda: ends.ended == 1, "the end")
         source.close()
-        os.close(reader)  # left open by design: a thread might sit in a read of it
+        source.close()
+        await until(lambda: not is_open(reader), "the closing of the descriptor")
+        await until(lambda: not readers(), "the end of the thread")
 
     run("asyncio", main())
     assert not ends.errors
+
+
+def test_a_thread_that_sits_in_a_read_closes_when_that_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = Ends()
+
+    async def main() -> None:
+        here = asyncio.get_running_loop()
+
+        def refuse(*_: object) -> None:
+            raise NotImplementedError
+
+        monkeypatch.setattr(here, "add_reader", refuse)
+        reader, writer = os.pipe()
+        source = Source(here, reader, ends.data, ends.failed)
+        os.set_blocking(reader, True)
+        source.resume()
+        await asyncio.sleep(0.05)  # until it sits in its read
+        source.close()
+        await asyncio.sleep(0.05)
+        assert is_open(reader)  # closing under a read is undefined
+        os.close(writer)
+        await until(lambda: not is_open(reader), "the closing of the descriptor")
+        await until(lambda: not readers(), "the end of the thread")
+
+    run("asyncio", main())
+    assert not ends.errors
+    assert ends.ended == 0
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def readers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "trunkline-read"]
