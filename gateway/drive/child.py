@@ -14,9 +14,9 @@ from collections import deque
 
 from ...adapters.base import Exit
 from ...protocol.errors import HarnessFault
-from .launch import spawn
+from .launch import START_FAILED, spawn
 from .pipes import Sink, Source
-from .processes import kill_group
+from .processes import has_groups, kill_family, kill_group
 from .redact import Tail
 
 TYPE_CHECKING = False
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from ...adapters.base import Launch
     from ...protocol.limits import Limits
-    from .keeper import Keeper
+    from .keeper import Family, Keeper
+    from .launch import Spawned
     from .redact import Redactor
 
 KILL_S: Final = 2.0
@@ -62,12 +63,7 @@ class Child:
         self._keeper = keeper
         self._on_output = output
         self._on_ended = ended
-        keeper.prepare()
-        spawned = spawn(launch)
-        self.process = spawned.process
-        self.pid = spawned.process.pid
         self.code: int | None = None
-        self.family = keeper.started(spawned.process, self.stop, self._loop)
         self.stderr = Tail(limits.harness_stderr_bytes, redactor)
         self.outlived: list[str] = []
         self._exit: asyncio.Future[None] = self._loop.create_future()
@@ -83,12 +79,46 @@ class Child:
         self._write_timer: asyncio.TimerHandle | None = None
         self._eof_wanted = False
         self._drained: asyncio.Future[None] | None = None
-        self._stdin: Sink | None = Sink(self._loop, spawned.stdin, self._write_on, self._write_failed)
-        self._stdout = Source(self._loop, spawned.stdout, self._read, self._read_failed)
-        self._stderr = Source(self._loop, spawned.stderr, self.stderr.add, lambda error: None)
-        self._stderr.resume()
+        self._stdin: Sink | None = None
         self._pidfd = -1
-        self._watch()
+        self.process: Popen[bytes]
+        self.pid: int
+        self.family: Family
+        self._stdout: Source
+        self._stderr: Source
+        keeper.prepare()
+        self._take(spawn(launch))
+
+    def _take(self, spawned: Spawned) -> None:
+        """Own a process that was just started; where that fails nobody else would, so it is ended and reaped at once.
+
+        Descriptors or threads may have run out between the two.
+        """
+        self.process, self.pid = spawned.process, spawned.process.pid
+        ends: list[Sink | Source] = []
+        try:
+            self.family = self._keeper.started(self.process, self.stop, self._loop)
+            self._stdin = Sink(self._loop, spawned.stdin, self._write_on, self._write_failed)
+            ends.append(self._stdin)
+            self._stdout = Source(self._loop, spawned.stdout, self._read, self._read_failed)
+            ends.append(self._stdout)
+            self._stderr = Source(self._loop, spawned.stderr, self.stderr.add, lambda error: None)
+            ends.append(self._stderr)
+            self._stderr.resume()
+            self._watch()
+        except BaseException as error:
+            kill_family(self.process)
+            for end in ends:
+                end.close()
+            if self._pidfd >= 0:
+                os.close(self._pidfd)
+            for fd in (spawned.stdin, spawned.stdout, spawned.stderr)[len(ends) :]:
+                os.close(fd)
+            self.process.wait()
+            self._keeper.forget(self.pid)
+            if not isinstance(error, Exception):
+                raise
+            raise HarnessFault(START_FAILED, f"the harness was started, but cannot be driven: {error}") from error
 
     # -- output --
 
@@ -288,8 +318,6 @@ class Child:
                     self._terminate()
                     await self._gone(grace)
             self._close_input()
-            if os.name != "posix":
-                self.process.kill()
             self.outlived = await self._keeper.clear(self.family, KILL_S)
             await self._gone(KILL_S)
         finally:
@@ -313,7 +341,7 @@ class Child:
         return self._exit.done()
 
     def _terminate(self) -> None:
-        if os.name == "posix":
+        if has_groups():
             kill_group(self.pid, signal.SIGTERM)
         else:
             self.process.terminate()
@@ -327,7 +355,7 @@ class Child:
 
     def _reap(self) -> None:
         if self.process.wait() is not None:
-            self._keeper.reaped(self.family)
+            self._keeper.forget(self.pid)
 
 
 def wait_unreaped(process: Popen[bytes], block: bool) -> int | None:

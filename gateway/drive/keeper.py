@@ -10,7 +10,17 @@ import os
 import time
 from contextlib import suppress
 
-from .processes import adopt_orphans, descendants, kill, kill_group, read_process, read_table, reap
+from .processes import (
+    adopt_orphans,
+    descendants,
+    has_groups,
+    kill,
+    kill_family,
+    kill_group,
+    read_process,
+    read_table,
+    reap,
+)
 from .watchdog import Watchdog
 
 TYPE_CHECKING = False
@@ -79,16 +89,21 @@ class Keeper:
         """Take a child, which leads a session of its own."""
         family = Family(process, stop)
         self._families[family.pid] = family
-        if os.name == "posix":
+        if has_groups():
             self._dog.add(family.pid)
         if self._adopting and self._orphans_due is None:
             self._orphans_due = loop.call_later(ORPHANS_S, self._collect, loop)
         return family
 
-    def reaped(self, family: Family) -> None:
-        """The child's status was collected: its number may be used again, so let go of it."""
-        if self._families.pop(family.pid, None) is not None:
-            self._dog.remove(family.pid)
+    def forget(self, pid: int) -> None:
+        """The child's status was collected: its number may be used again, so let go of it.
+
+        With the last one the watchdog goes, unless this is a program of ours: a library leaves no process behind.
+        """
+        if self._families.pop(pid, None) is not None:
+            self._dog.remove(pid)
+            if not self._families and not self.adopt:
+                self._dog.close()
 
     def look(self, family: Family) -> None:
         """Remember what descends from the child now, because what leaves its session is harder to find later."""
@@ -101,7 +116,7 @@ class Keeper:
         import asyncio
 
         family.closing = True
-        kill_group(family.pid)
+        kill_family(family.process)
         mark = time.monotonic()
         deadline = mark + seconds
         pause, quiet, killed = PAUSE_S, False, False
@@ -149,7 +164,7 @@ class Keeper:
         while True:
             for family in list(self._families.values()):
                 family.closing = True
-                kill_group(family.pid)
+                kill_family(family.process)
             table = read_table()
             if table is not None:
                 left = {p.pid: p for family in self._families.values() for p in self._members(family, table)}
@@ -159,7 +174,7 @@ class Keeper:
                 self._reap_orphans(table)
             for family in list(self._families.values()):
                 if family.pid not in left and family.process.poll() is not None:
-                    self.reaped(family)
+                    self.forget(family.pid)
             quiet = 0 if left or self._families else quiet + 1
             if quiet == 2 or (quiet and table is None):
                 return []
@@ -257,7 +272,7 @@ class Keeper:
         import asyncio
 
         pause, rounds = PAUSE_S, 0
-        while os.name == "posix" and kill_group(family.pid):
+        while kill_group(family.pid):
             rounds += 1
             if family.process.returncode is None and rounds == _BLIND_ROUNDS:  # its own zombie keeps the group
                 return []

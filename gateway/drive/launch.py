@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 
 from ...protocol.errors import HarnessFault
@@ -32,8 +33,6 @@ def find_executable(name: str) -> str:
 
     Raises `HarnessFault` (`harness_not_found`, or `harness_start_failed` where the file is there but no executable).
     """
-    import shutil
-
     if not name:
         raise HarnessFault(START_FAILED, "no executable is configured")
     bare = os.path.dirname(name) == ""

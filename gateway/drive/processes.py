@@ -13,6 +13,7 @@ from contextlib import suppress
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from subprocess import Popen
     from typing import Final, TypeAlias
 
     Table: TypeAlias = dict[int, "Process"]
@@ -108,13 +109,29 @@ def kill(process: Process, number: int = 9) -> bool:
     return True
 
 
+def has_groups() -> bool:
+    """Whether this system has process groups; where it has none, only the child itself can be ended."""
+    return hasattr(os, "killpg")
+
+
 def kill_group(group: int, number: int = 9) -> bool:
-    """Send a signal to a process group. False: nothing is left in it, or none of it may be signalled."""
+    """Send a signal to a process group. False: nothing is left in it, none of it may be signalled, or no groups."""
+    if not has_groups():
+        return False
     try:
         os.killpg(group, number)
     except OSError:
         return False
     return True
+
+
+def kill_family(process: Popen[bytes]) -> None:
+    """Kill a child that is not reaped yet, with its group where there are groups."""
+    if has_groups():
+        kill_group(process.pid)
+    else:
+        with suppress(OSError):
+            process.kill()
 
 
 def reap(pid: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,14 +65,18 @@ Builtins only: there may be no `ps` and no PATH. Where there is no /proc, the gr
 
 
 class Watchdog:
-    """Started with the first group; ended by `close`, which leaves alone what was taken off the list."""
+    """Started with the first group; ended by `close`, which leaves alone what was taken off the list.
 
-    __slots__ = ("_pipe", "_process", "_tried")
+    One that could not be started, or that was killed, is tried again with the next group, and told of all.
+    """
+
+    __slots__ = ("_groups", "_pipe", "_process", "_said")
 
     def __init__(self) -> None:
+        self._groups: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = -1
-        self._tried = False
+        self._said = False  # that there is none
 
     @property
     def pid(self) -> int | None:
@@ -80,32 +85,33 @@ class Watchdog:
 
     def add(self, group: int) -> None:
         """Watch over a process group (and the session of the same number)."""
-        if self._process is None and not self._tried:
+        self._groups.add(group)
+        if self._process is None or not self._say(b"+ %d\n" % group):
             self._start()
-        self._say(b"+ %d\n" % group)
 
     def remove(self, group: int) -> None:
         """The group is gone: leave its number alone from now on."""
-        self._say(b"- %d\n" % group)
+        self._groups.discard(group)
+        if self._process is not None and not self._say(b"- %d\n" % group) and self._groups:
+            self._start()
 
     def close(self) -> None:
-        """End the watchdog and reap it. Idempotent; a later `add` starts another."""
-        self._tried = False
-        if self._pipe >= 0:
-            os.close(self._pipe)
-            self._pipe = -1
+        """End and reap the watchdog; it kills what is still on its list. Idempotent; a later `add` starts another."""
+        if not self._groups:  # it has nothing more to do, and need not be waited for
+            self._kill()
+            return
+        self._groups.clear()
+        self._shut()
         if self._process is not None:
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 self._process.wait(2.0)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
+            self._kill()
 
     def _start(self) -> None:
-        self._tried = True
-        reader, writer = os.pipe()
+        """Start it and tell it of all groups; where that cannot be it is said, once in a row."""
+        reader = writer = -1
         try:
+            reader, writer = os.pipe()
             self._process = subprocess.Popen(
                 [SHELL, "-c", DOG],
                 env={},
@@ -116,23 +122,46 @@ class Watchdog:
                 start_new_session=True,
             )
         except OSError as error:
+            if writer >= 0:
+                os.close(writer)
+            self._missing(error)
+            return
+        finally:
+            if reader >= 0:
+                os.close(reader)
+        os.set_blocking(writer, False)
+        self._pipe = writer
+        self._said = False
+        self._say(b"".join(b"+ %d\n" % group for group in self._groups))
+
+    def _missing(self, error: OSError) -> None:
+        if not self._said:
             import logging
 
-            os.close(writer)
+            self._said = True
             logging.getLogger("trunkline").warning(
                 "no watchdog (%s): harnesses will outlive this process if it is killed", error
             )
-            return
-        finally:
-            os.close(reader)
-        os.set_blocking(writer, False)
-        self._pipe = writer
 
-    def _say(self, line: bytes) -> None:
-        if self._pipe < 0:
-            return
+    def _say(self, lines: bytes) -> bool:
+        """Write to it. False: it had been killed, or was stuck; now it is gone."""
         try:
-            os.write(self._pipe, line)
-        except OSError:  # it was killed, or is stuck: nothing depends on it while we live
+            if os.write(self._pipe, lines) == len(lines):
+                return True
+        except OSError:
+            pass
+        self._kill()
+        return False
+
+    def _kill(self) -> None:
+        """End it at once, before it can see the end of its input and act on it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        self._shut()
+
+    def _shut(self) -> None:
+        if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
