@@ -161,12 +161,27 @@ def test_the_listing_follows_every_change_of_state(start: Start) -> None:
 
 def test_a_session_that_cannot_be_read_is_listed_as_an_error(start: Start) -> None:
     host = start()
-    host.open("puppet", "fine")
-    assert refused(host, "open", adapter="puppet", request=host.envelope("session.open.request", "hidden-1"))
+    for session in ("fine", "unreadable-1"):
+        host.open("puppet", session)
     listed = host.call("sessions")["sessions"]
-    assert [entry["session_id"] for entry in listed] == ["fine", "hidden-1"]
+    assert [(entry["session_id"], entry["status"]) for entry in listed] == [("fine", "idle"), ("unreadable-1", "error")]
+    assert "active_runs" not in listed[1]
+    assert refused(host, "state", session_id="unreadable-1").code in ("internal", "state_failed")
     assert host.call("state", session_id="fine")["payload"]["status"] == "idle"
     assert host.stop() == 0, host.stderr
+
+
+def test_what_has_no_json_form_never_reaches_the_pipe(start: Start) -> None:
+    host = start()
+    host.open("puppet", "s")
+    error = refused(host, "open", adapter="puppet", request=host.envelope("session.open.request", "hidden-1"))
+    assert error.code in ("response_too_large", "internal", "open_failed")
+    subscription = host.subscribe("s")
+    run = host.submit("s", "unspeakable")
+    assert host.terminal(subscription, run)
+    check(host.envelopes(subscription))
+    assert host.stop() == 0, host.stderr
+    assert "\ud800" not in "".join(str(line) for way, line in host.lines if way == "<")
 
 
 def test_a_surplus_parameter_is_refused_in_any_form_and_an_empty_address_too(start: Start) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.doors import Start
 from tests.support.host import PROTOCOL, WAIT_S, Host, RefusedError
-from tests.support.launcher import MARK
+from tests.support.launcher import FAULT, MARK
 from tests.support.procs import nothing_left, running, until_sync
 from tests.support.raw import RawHost
 from tests.support.spawn import LAUNCHER, RUN_S, SERVE, Ended, environment, serve
@@ -41,9 +41,8 @@ def said(host: Host) -> str:
 
 
 def submit(host: Host, session: str, content: str) -> int:
-    request = host.envelope(
-        "session.message.submit.request", session, delivery="auto", messages=[{"role": "user", "content": content}]
-    )
+    messages = [{"role": "user", "content": content}]
+    request = host.envelope("session.message.submit.request", session, delivery="auto", messages=messages)
     return host.send("submit", session_id=session, request=request)
 
 
@@ -339,6 +338,19 @@ def test_no_child_is_left_when_the_output_is_gone() -> None:
             said = process.stderr.read()
             Ended(process.wait(RUN_S), b"", said).failed("the output could not be written: Broken pipe")
         until_sync(lambda: not running(mark), "their end")
+
+
+@pytest.mark.parametrize("part", ["feed", "pump"])
+def test_a_fault_of_ours_ends_the_session_and_says_so(start_process: Start, part: str) -> None:
+    host = start_process(config(**QUICK), **{FAULT: part})
+    if part == "pump":
+        host.open("memory", "s")
+        host.subscribe("s")
+        submit(host, "s", "go")
+    else:
+        host.send("state", session_id="s")
+    assert host.wait() == 1
+    assert "the gateway failed: RuntimeError: a fault of ours" in said(host)
 
 
 # -- several at once ---------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from trunkline.gateway.cli import main
 from tests.support.puppet import add_puppets
 
 MARK = "TEST_MARK"
+FAULT = "TEST_FAULT"
 DEAF = """
 deaf()
 subprocess.Popen(SLEEP, start_new_session=True)
@@ -48,6 +49,21 @@ def _with_test_adapters(config: Any) -> Any:
     return switch
 
 
+def _break_a_part() -> None:
+    """Put a fault of ours into a part of the door, as `TEST_FAULT` names it: `feed` or `pump`."""
+    from trunkline.gateway.stdio.door import Door
+    from trunkline.gateway.stdio.pump import Pump
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    part = os.environ[FAULT]
+    owner: type = Pump if part == "pump" else Door
+    setattr(owner, "_run_planned" if part == "pump" else part, broken)
+
+
 if __name__ == "__main__":
     serve.make_switch = _with_test_adapters
+    if FAULT in os.environ:
+        _break_a_part()
     main()

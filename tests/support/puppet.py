@@ -1,7 +1,8 @@
 """A scripted adapter for tests: the words of a message say what its run does. It misbehaves on request.
 
 A message is `VERB ARGUMENT...`, see `PuppetSession`. Session ids choose how a session opens and closes: one that begins
-with `broken-` is refused by its adapter, one with `stuck-` never closes, `hidden-` opens and then cannot be described.
+with `broken-` is refused by its adapter, one with `stuck-` never closes, `hidden-` opens and has no description in
+JSON, `unreadable-` can be described once.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class PuppetSession:
         self._ids = ids
         self._outlet = outlet
         self._stubborn = False
+        self._asked = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
     def prepare(self, run_id: str) -> None:
@@ -146,6 +148,9 @@ class PuppetSession:
         return {"sources": [], "tools": None}
 
     def facts(self) -> Mapping[str, Any]:
+        self._asked += 1
+        if self._outlet.session_id.startswith("unreadable-") and self._asked > 1:
+            raise RuntimeError("the adapter has a fault")
         return {"metadata": {"text": "\ud800"}} if self._outlet.session_id.startswith("hidden-") else {}
 
     def close(self) -> asyncio.Future[None] | None:
