@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
-from trunkline.gateway.stdio.lines import EVENT_TAIL, event_prefix
+from trunkline.framing import splice_tails
+from trunkline.gateway.stdio.lines import event_prefix
 
 from bench import rig
 from bench.measure import AT_LEAST, AT_MOST, Figure, Plan, cpu_seconds, interleave, ratios
@@ -117,7 +118,7 @@ def _envelopes(plan: Plan) -> Iterator[Figure]:
         envelope = {"type": "content.delta", "id": "event-5", "sequence": 9, "payload": payload}
         entries = [(number, orjson.dumps(envelope)) for number in range(EVENTS)]
         prefix = event_prefix(7, "bench")
-        tails = [EVENT_TAIL % entry for entry in entries]
+        tails = splice_tails(entries)
         start = {"event": "envelope", "id": 7, "session_id": "bench"}
         whole = b"".join(orjson.dumps({**start, "sequence": n, "envelope": envelope}) + b"\n" for n in range(EVENTS))
         if prefix + prefix.join(tails) != whole:
@@ -134,7 +135,7 @@ def _envelopes(plan: Plan) -> Iterator[Figure]:
 
         def splice(prefix: bytes = prefix, entries: list[tuple[int, bytes]] = entries) -> None:
             for _ in range(20):
-                prefix + prefix.join([EVENT_TAIL % entry for entry in entries])
+                prefix + prefix.join(splice_tails(entries))
 
         def further(prefix: bytes = prefix, tails: list[bytes] = tails) -> None:
             for _ in range(20):

@@ -8,7 +8,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 from trunkline.gateway.hub.encode import EventEncoder
 from trunkline.gateway.hub.runs import Run
-from trunkline.gateway.stdio.lines import EVENT_TAIL, answer_line, ending_line, event_prefix, refusal_line
+from trunkline.gateway.stdio.lines import answer_line, ending_line, event_prefix, refusal_line
 from trunkline.protocol.envelope import Envelope
 from trunkline.protocol.errors import Overflow, Refusal
 
@@ -66,13 +66,15 @@ def test_envelope_of_an_event(benchmark: BenchmarkFixture, characters: int) -> N
 
 
 @pytest.mark.parametrize("count", [64, 1])
-def test_splice(benchmark: BenchmarkFixture, count: int) -> None:
+@pytest.mark.parametrize("module", ["trunkline.framing._splice", "trunkline._speedups.splice"])
+def test_splice(benchmark: BenchmarkFixture, module: str, count: int) -> None:
     """Lines of one subscriber around stored envelopes: the tails once, then what each further subscriber costs."""
     entries = [(number, b'{"text":"%b"}' % (b"x" * 430)) for number in range(count)]
     prefix = event_prefix(7, "bench")
+    splice = pytest.importorskip(module).splice_tails
 
     def lines() -> bytes:
-        return prefix + prefix.join([EVENT_TAIL % entry for entry in entries])
+        return prefix + prefix.join(splice(entries))
 
     benchmark.group = f"lines: {count} events around stored envelopes"
     block = benchmark(lines)

@@ -12,6 +12,8 @@ from ._select import (
     encode_sse,
     parse_op_line,
     scan_envelope,
+    splice_events,
+    splice_tails,
 )
 
 __all__ = [
@@ -28,4 +30,6 @@ __all__ = [
     "encode_sse",
     "parse_op_line",
     "scan_envelope",
+    "splice_events",
+    "splice_tails",
 ]

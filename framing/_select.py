@@ -20,12 +20,14 @@ if TYPE_CHECKING or _WANTED == "no":
     from ._envelope import EnvelopeHead, scan_envelope
     from ._ndjson import LineDecoder
     from ._opline import OpLine, parse_op_line
+    from ._splice import splice_events, splice_tails
     from ._sse import ServerSentEvent, SSEDecoder, encode_comment, encode_sse
 else:
     try:
         from .._speedups.envelope import EnvelopeHead, scan_envelope
         from .._speedups.ndjson import LineDecoder
         from .._speedups.opline import OpLine, parse_op_line
+        from .._speedups.splice import splice_events, splice_tails
         from .._speedups.sse import ServerSentEvent, SSEDecoder, encode_comment, encode_sse
     except ImportError:
         if _WANTED == "yes":
@@ -33,6 +35,7 @@ else:
         from ._envelope import EnvelopeHead, scan_envelope
         from ._ndjson import LineDecoder
         from ._opline import OpLine, parse_op_line
+        from ._splice import splice_events, splice_tails
         from ._sse import ServerSentEvent, SSEDecoder, encode_comment, encode_sse
 
 IMPLEMENTATION: Final = "cython" if "_speedups" in LineDecoder.__module__ else "python"
@@ -49,4 +52,6 @@ __all__ = [
     "encode_sse",
     "parse_op_line",
     "scan_envelope",
+    "splice_events",
+    "splice_tails",
 ]

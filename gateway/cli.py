@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
         serve_stdio(options)
     except ImportError as error:
-        say(f"cannot start: {error} (TRUNKLINE_SPEEDUPS=yes asks for the compiled parts; unset takes what is there)")
+        say(f"cannot start: {error} (TRUNKLINE_SPEEDUPS=yes asks for the compiled parts, unset takes what is there)")
         sys.exit(1)
     except KeyboardInterrupt:  # before the signals are caught: nothing was served
         say("stopped")

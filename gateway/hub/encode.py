@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...framing import splice_events
 from ...protocol.json import dumps, dumps_to_keep, encoder
 from ...protocol.names import EXTENSION, PERMISSION_RESOLVED, PROFILE, PROTOCOL, VERSION
 
@@ -20,7 +21,6 @@ START: Final = b'{"protocol":"%s","version":"%s","profile":"%s",' % (
     PROFILE.encode(),
 )
 EVENT: Final = b'%b"id":"event-%d","sequence":%d,"timestamp_ms":%d,"payload":%b}'
-STRETCH: Final = b'%b"id":"event-%d","sequence":%d,"timestamp_ms":%b%b}'
 RESPONSE: Final = b'%b"id":"oap-response-%d","in_reply_to":"oap-request-%d","payload":%b}'
 """A response to an op without a request envelope: its head, the two minted numbers, its payload."""
 
@@ -58,15 +58,12 @@ class EventEncoder:
     ) -> None:
         """Append the entries of drafts of one run and type, without call and extensions; the counts follow on.
 
-        The loop of a streaming run: one format an event, everything that the events share made before it.
+        Everything that the events share is made once, before they are spliced.
         """
         head = run.heads.get(kind) or self.head(run, kind)
-        middle = b'%d,"payload":%b,' % (now, run.payload_head)
+        middle = b'"timestamp_ms":%d,"payload":%b,' % (now, run.payload_head)
         dumps = self._dumps
-        for draft in drafts:
-            number += 1
-            sequence += 1
-            entries.append((sequence, STRETCH % (head, number, sequence, middle, dumps(draft[2])[1:])))
+        entries += splice_events(head, middle, [dumps(draft[2]) for draft in drafts], number, sequence)
 
     def event(
         self,

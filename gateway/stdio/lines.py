@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 OK: Final = b'{"id":%d,"ok":true,"result":%b}\n'
 REFUSED: Final = b'{"id":%d,"ok":false,"result":null,"error":%b}\n'
 EVENT_PREFIX: Final = b'{"event":"envelope","id":%d,"session_id":%b,"sequence":'
-EVENT_TAIL: Final = b'%d,"envelope":%b}\n'
 
 _SHORT: Final = 60
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from .lines import EVENT_TAIL, ending_line, event_prefix, frame_limit_line
+from ...framing import splice_tails
+from .lines import ending_line, event_prefix, frame_limit_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Pump:
         stream, start, shared = subscription.stream, subscription.position, subscription.shared
         entries = subscription.take(BATCH)
         if entries:
-            tails = self._splice(stream, start, entries) if shared else [EVENT_TAIL % entry for entry in entries]
+            tails = self._splice(stream, start, entries) if shared else splice_tails(entries)
             block = reading.prefix + reading.prefix.join(tails)
             if len(block) > self._limit and self._too_long(reading, subscription, entries, tails):
                 return
@@ -139,7 +140,7 @@ class Pump:
         known, at, count, tails = self._tails
         if known is stream and at == start and count == len(entries) and tails:
             return tails
-        tails = [EVENT_TAIL % entry for entry in entries]
+        tails = splice_tails(entries)
         self._tails = (stream, start, len(entries), tails)
         return tails
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         encode_comment: Callable[..., bytes]
         parse_op_line: Callable[..., OpLine]
         scan_envelope: Callable[..., EnvelopeHead]
+        splice_events: Callable[..., list[tuple[int, bytes]]]
+        splice_tails: Callable[..., list[bytes]]
 
 
 NAMES = ("python", "cython")
@@ -39,6 +41,7 @@ PARTS = {
     "ndjson": ("LineDecoder",),
     "opline": ("OpLine", "parse_op_line"),
     "envelope": ("EnvelopeHead", "scan_envelope"),
+    "splice": ("splice_events", "splice_tails"),
     "sse": ("SSEDecoder", "ServerSentEvent", "encode_comment", "encode_sse"),
 }
 """What has a twin, by module: the last part of the name is the same in both rooms."""
