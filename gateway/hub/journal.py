@@ -66,7 +66,8 @@ class MemoryJournal:
         """Add events at the head."""
         self._entries += entries
         self.head += len(entries)
-        self._held += sum([len(entry[1]) for entry in entries])
+        for entry in entries:
+            self._held += len(entry[1])
 
     def read(self, start: int, stop: int) -> list[Entry]:
         """Return the events of positions `start` to `stop - 1`."""
@@ -86,7 +87,8 @@ class MemoryJournal:
         """Evict what stands before a position."""
         start = self._start
         stop = start + due - self.base
-        self._held -= sum([len(entry[1]) for entry in self._entries[start:stop]])
+        for entry in self._entries[start:stop]:
+            self._held -= len(entry[1])
         self._start = stop
         self.base = due
         if stop * 8 >= len(self._entries):

@@ -137,12 +137,15 @@ class EventStream:
 
     def _stretch(self, run: Run, drafts: Sequence[Draft], start: int, entries: list[Entry], now: int) -> int:
         """Append the deltas of a started run that stand next to each other; return how many drafts that were."""
-        stop = start + 1
-        while stop < len(drafts) and drafts[stop][1] == names.CONTENT_DELTA and drafts[stop][0] == run.id:
+        stop, plain = start, True
+        for draft in drafts[start:] if start else drafts:
+            if draft[1] != names.CONTENT_DELTA or draft[0] != run.id:
+                break
+            plain = plain and len(draft) == 3 and "part" in draft[2]
             stop += 1
         stretch = drafts[start:stop]
         held = len(entries)
-        if all(len(draft) == 3 and "part" in draft[2] for draft in stretch):
+        if plain:
             try:
                 self._encoder.stretch(run, names.CONTENT_DELTA, stretch, entries, self._ids.last, run.sequence, now)
             except TypeError:  # one of them has no JSON form: find out which
