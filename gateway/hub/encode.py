@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...framing import splice_events
 from ...protocol.json import dumps, dumps_to_keep, encoder
-from ...protocol.names import EXTENSION, PERMISSION_RESOLVED, PROFILE, PROTOCOL, VERSION
+from ...protocol.names import EXTENSION, PERMISSION_RESOLVED, PROFILE, PROTOCOL, RUN_EVENTS, VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ START: Final = b'{"protocol":"%s","version":"%s","profile":"%s",' % (
     PROFILE.encode(),
 )
 EVENT: Final = b'%b"id":"event-%d","sequence":%d,"timestamp_ms":%d,"payload":%b}'
-RESPONSE: Final = b'%b"id":"oap-response-%d","in_reply_to":"oap-request-%d","payload":%b}'
-"""A response to an op without a request envelope: its head, the two minted numbers, its payload."""
+NUMBERS: Final = b'"id":"oap-response-%d","in_reply_to":"oap-request-%d","payload":'
+"""What stands between head and payload of a response to an op without a request envelope: the two minted numbers."""
 
 
 def response_head(kind: str, session_id: str) -> bytes:
@@ -33,24 +33,24 @@ def response_head(kind: str, session_id: str) -> bytes:
 class EventEncoder:
     """Makes the bytes of one session's events. `revision` is cited on every event (spec: envelopes 6)."""
 
-    __slots__ = ("_dumps", "_id", "_revision")
+    __slots__ = ("_dumps", "_id", "_session")
 
     def __init__(self, session_id: str, revision: str) -> None:
         self._dumps = encoder()
         self._id = dumps_to_keep(session_id)
-        self._revision = dumps_to_keep(revision)
+        self._session = b'"session_id":%b,"capability_revision":%b,"run_id":' % (self._id, dumps(revision))
 
     def head(self, run: Run, kind: str) -> bytes:
         """Return the part of the envelope that all events of this run and type share, made at the first of them."""
         if not run.payload_head:
-            run.payload_head = b'{"session_id":%b,"run_id":%b' % (self._id, dumps(run.id))
-        head = START + b'"type":%b,"session_id":%b,"run_id":%b,"capability_revision":%b,' % (
-            dumps(kind),
-            self._id,
-            dumps(run.id),
-            self._revision,
-        )
-        run.heads[kind] = head
+            run.id_text = dumps_to_keep(run.id)
+            run.payload_head = b'{"session_id":%b,"run_id":%b' % (self._id, run.id_text)
+        start = _STARTS.get(kind)
+        if start is None:
+            start = START + b'"type":%b,' % dumps(kind)
+            if kind in RUN_EVENTS:
+                _STARTS[kind] = start
+        head = run.heads[kind] = b"%b%b%b," % (start, self._session, run.id_text)
         return head
 
     def stretch(
@@ -89,3 +89,7 @@ class EventEncoder:
         if extensions:
             event = b'%b,"extensions":%b}' % (event[:-1], self._dumps({EXTENSION: extensions}))
         return event
+
+
+_STARTS: Final[dict[str, bytes]] = {}
+"""How the envelopes of an event type begin; one for each of `RUN_EVENTS` that was ever published."""

@@ -47,6 +47,7 @@ class Run:
         "gates",
         "heads",
         "id",
+        "id_text",
         "last",
         "order",
         "payload_head",
@@ -71,6 +72,7 @@ class Run:
         self.calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self.heads: dict[str, bytes] = {}
         self.payload_head = b""
+        self.id_text = b""
 
     @property
     def over(self) -> bool:

@@ -13,7 +13,7 @@ from ...protocol.json import dumps_to_keep
 from .admission import promote
 from .answers import then, trouble
 from .document import state_document
-from .encode import RESPONSE, EventEncoder, response_head
+from .encode import NUMBERS, EventEncoder, response_head
 from .gates import arm
 from .stream import EventStream
 
@@ -211,7 +211,7 @@ class Session:
         responses, requests = services.responses, services.requests
         responses.last += 1
         requests.last += 1
-        return RESPONSE % (self._state_head, responses.last, requests.last, text)
+        return b"".join((self._state_head, NUMBERS % (responses.last, requests.last), text, b"}"))
 
     def touch(self) -> None:
         """Something that the state document shows has changed."""
