@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from time import monotonic
 
 from ..protocol import names
@@ -44,8 +43,6 @@ async def sweep(switch: Switch, seconds: float | None = None) -> list[str]:
         for task in stuck:
             task.cancel()
             troubles.append(_trouble(tasks[task], "did not close in time"))
-    if (keeper := sys.modules.get(f"{__package__}.drive.keeper")) is not None:  # children of sessions still opening
-        troubles += await keeper.shared_keeper().settle(max(0.0, deadline - monotonic()))
     return troubles
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .runs import Gate, Run
     from .session import Session
 
-CANCEL_INPUT: Final = "user.input.cancel.request"
 _ANSWERS: Final = {names.RESOLVE_PERMISSION: True, names.RESOLVE_INPUT: False}
 """Whether a request answers a permission gate, or an input gate; a host has no other."""
 
@@ -99,7 +98,7 @@ def _expire(session: Session, run: Run, gate: Gate, seconds: float) -> None:
         about["granted"] = False
         about.update(_denial(gate))
     request = Envelope(
-        names.RESOLVE_PERMISSION if gate.permission else CANCEL_INPUT,
+        names.RESOLVE_PERMISSION if gate.permission else names.CANCEL_INPUT,
         session.services.requests.mint("oap-request"),
         about,
         session_id=session.session_id,

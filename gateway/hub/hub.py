@@ -148,7 +148,10 @@ class Hub:
             forget(then(lambda: session.close(insist=True), lambda _: None, lambda _: None))
 
     async def aclose(self) -> list[str]:
-        """Close every session, cancelling live runs first; return what did not close (spec: hub 8)."""
+        """Close every session, cancelling live runs first; return what did not close (spec: hub 8).
+
+        A harness whose session was still opening is being stopped when this returns.
+        """
         from ..sweep import sweep
 
         return await sweep(self.switch)
