@@ -32,6 +32,7 @@ cdef inline char* put(char* to, const char* data, Py_ssize_t size) noexcept nogi
 
 
 def splice_events(bytes head not None, bytes middle not None, bodies, number, sequence):
+    """Return `(sequence, envelope)` for each body; see the reference."""
     cdef unsigned long long numbered = number
     cdef unsigned long long placed = sequence
     cdef char id_digits[DIGITS]
@@ -66,6 +67,7 @@ def splice_events(bytes head not None, bytes middle not None, bodies, number, se
 
 
 def splice_tails(entries):
+    """Return what each subscription line ends with; see the reference."""
     cdef unsigned long long placed
     cdef char digits[DIGITS]
     cdef int digits_size
