@@ -12,6 +12,8 @@ from trunkline.gateway.stdio.lines import answer_line, ending_line, event_prefix
 from trunkline.protocol.envelope import Envelope
 from trunkline.protocol.errors import Overflow, Refusal
 
+from bench.rig import implementation
+
 LIMIT = 1 << 20
 PAYLOAD = {
     "session_id": "bench",
@@ -54,7 +56,7 @@ def test_overflow_line(benchmark: BenchmarkFixture) -> None:
 
 
 @pytest.mark.parametrize("characters", [100, 1000])
-def test_envelope_of_an_event(benchmark: BenchmarkFixture, characters: int) -> None:
+def test_envelope_of_an_event(benchmark: BenchmarkFixture, twin: str, characters: int) -> None:
     """The parts that all events of a run share are made once; what is timed is one event."""
     encoder = EventEncoder("bench", "plain-1")
     order = Envelope("session.message.submit.request", "host-1", {})
@@ -66,16 +68,10 @@ def test_envelope_of_an_event(benchmark: BenchmarkFixture, characters: int) -> N
 
 
 @pytest.mark.parametrize("count", [64, 1])
-@pytest.mark.parametrize("module", ["trunkline.framing._splice", "trunkline._speedups.splice"])
-def test_splice(benchmark: BenchmarkFixture, module: str, count: int) -> None:
-    """Lines of one subscriber around stored envelopes: the tails once, then what each further subscriber costs."""
+def test_splice(benchmark: BenchmarkFixture, twin: str, count: int) -> None:
+    """Lines of one subscriber around stored envelopes; each further subscriber costs the same again."""
     entries = [(number, b'{"text":"%b"}' % (b"x" * 430)) for number in range(count)]
-    prefix = event_prefix(7, "bench")
-    splice = pytest.importorskip(module).splice_tails
-
-    def lines() -> bytes:
-        return prefix + prefix.join(splice(entries))
-
+    event_lines = implementation(twin)["event_lines"]
     benchmark.group = f"lines: {count} events around stored envelopes"
-    block = benchmark(lines)
+    block = benchmark(event_lines, event_prefix(7, "bench"), entries)
     assert [json.loads(line)["sequence"] for line in block.splitlines()] == list(range(count))

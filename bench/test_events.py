@@ -15,7 +15,7 @@ EVENTS = 64
 
 @pytest.mark.parametrize("subscribers", [1, 8, 64])
 @pytest.mark.parametrize("step", [64, 32, 8, 1])
-def test_publish(benchmark: BenchmarkFixture, step: int, subscribers: int) -> None:
+def test_publish(benchmark: BenchmarkFixture, twin: str, step: int, subscribers: int) -> None:
     stream = Stream(subscribers)
     steps = [stream.drafts(step) for _ in range(EVENTS // step)]
 
@@ -44,7 +44,7 @@ def test_publish(benchmark: BenchmarkFixture, step: int, subscribers: int) -> No
 
 
 @pytest.mark.parametrize("step", [64, 1])
-def test_journal(benchmark: BenchmarkFixture, step: int) -> None:
+def test_journal(benchmark: BenchmarkFixture, twin: str, step: int) -> None:
     """Append, read back and evict 64 entries, at a journal that is full."""
     journal = MemoryJournal(4096, 8 << 20)
     entry = (1, b"x" * 450)

@@ -20,14 +20,21 @@ if TYPE_CHECKING or _WANTED == "no":
     from ._envelope import EnvelopeHead, scan_envelope
     from ._ndjson import LineDecoder
     from ._opline import OpLine, parse_op_line
-    from ._splice import splice_events, splice_tails
+    from ._splice import delta_entries, event_lines, event_text, held_bytes, response_line, success_line
     from ._sse import ServerSentEvent, SSEDecoder, encode_comment, encode_sse
 else:
     try:
         from .._speedups.envelope import EnvelopeHead, scan_envelope
         from .._speedups.ndjson import LineDecoder
         from .._speedups.opline import OpLine, parse_op_line
-        from .._speedups.splice import splice_events, splice_tails
+        from .._speedups.splice import (
+            delta_entries,
+            event_lines,
+            event_text,
+            held_bytes,
+            response_line,
+            success_line,
+        )
         from .._speedups.sse import ServerSentEvent, SSEDecoder, encode_comment, encode_sse
     except ImportError:
         if _WANTED == "yes":
@@ -35,7 +42,7 @@ else:
         from ._envelope import EnvelopeHead, scan_envelope
         from ._ndjson import LineDecoder
         from ._opline import OpLine, parse_op_line
-        from ._splice import splice_events, splice_tails
+        from ._splice import delta_entries, event_lines, event_text, held_bytes, response_line, success_line
         from ._sse import ServerSentEvent, SSEDecoder, encode_comment, encode_sse
 
 IMPLEMENTATION: Final = "cython" if "_speedups" in LineDecoder.__module__ else "python"
@@ -48,10 +55,14 @@ __all__ = [
     "OpLine",
     "SSEDecoder",
     "ServerSentEvent",
+    "delta_entries",
     "encode_comment",
     "encode_sse",
+    "event_lines",
+    "event_text",
+    "held_bytes",
     "parse_op_line",
+    "response_line",
     "scan_envelope",
-    "splice_events",
-    "splice_tails",
+    "success_line",
 ]

@@ -6,7 +6,7 @@ is a plain function: what must wait comes back as a Future, a refusal is raised.
 
 from __future__ import annotations
 
-from ..framing import scan_envelope
+from ..framing import scan_envelope, success_line
 from ..protocol import names
 from ..protocol.envelope import Envelope
 from ..protocol.errors import Refusal
@@ -117,6 +117,33 @@ def find(line: OpLine) -> Operation:
     if addressed is not None and not getattr(line, addressed):
         raise Refusal(names.INVALID_REQUEST, f"op {line.op} needs a {addressed} parameter, a non-empty string")
     return operation
+
+
+def known_answer(switch: Switch, line: OpLine, longest: int) -> bytes | None:
+    """Return the answer line of an op that asks for what is known already; None: serve it the ordinary way.
+
+    Hosts ask `sessions` and `state` again and again, and mostly nothing has changed.
+    """
+    known = _KNOWN.get(line.op)
+    if known is None or line.present not in known[0]:
+        return None
+    return known[1](switch, line, longest)
+
+
+def _known_sessions(switch: Switch, line: OpLine, longest: int) -> bytes | None:
+    text = switch.services.listed
+    return None if text is None or len(text) > longest - 64 else success_line(line.id, text)
+
+
+def _known_state(switch: Switch, line: OpLine, longest: int) -> bytes | None:
+    session = switch.table.get(line.session_id or "")
+    return None if session is None else session.state_line(line.id, longest)
+
+
+_KNOWN: Final[Mapping[str, tuple[set[frozenset[str]], Callable[[Switch, OpLine, int], bytes | None]]]] = {
+    "sessions": (OPERATIONS["sessions"].seen, _known_sessions),
+    "state": (OPERATIONS["state"].seen, _known_state),
+}
 
 
 def cursor(raw: bytes | None, run_id: str | None) -> int | None:

@@ -94,7 +94,8 @@ class SyntheticSession:
         self._run: str | None = None
         self._message = ""
         self._sent = 0
-        self._stalled = 0.0
+        self._stalled = 0.0  # seconds of this run in which a blocked sink was waited for
+        self._stalled_at = 0.0
         self._waits = False  # for a reader
         size = len(self._text) + EVENT_BYTES
         bound = min(limits.mailbox, journal[0], max(1, journal[1] // size))  # events a reader may be behind
@@ -111,7 +112,7 @@ class SyntheticSession:
         self._run = request.run_id
         self._message = self._ids.mint("message")
         self._sent = 0
-        self._stalled = 0.0
+        self._stalled = self._stalled_at = 0.0
         self._outlet.publish([(self._run or "", names.RUN_STARTED, {"status": "running"})])
         self._timer = asyncio.get_running_loop().call_soon(self._step)
 
@@ -159,8 +160,11 @@ class SyntheticSession:
         if self._waits:
             self._outlet.on_progress(self._again)
             return
+        if self._stalled_at:  # what a stall really took counts against the run's grace, not the most it might take
+            self._stalled += min(loop.time() - self._stalled_at, self._limits.stall_s)
+            self._stalled_at = 0.0
         if self._outlet.congested and self._stalled < self._limits.stall_run_s:
-            self._stalled += self._limits.stall_s
+            self._stalled_at = loop.time()
             self._timer = loop.call_later(self._limits.stall_s, self._step)
             self._waits = True
             self._outlet.on_progress(self._again)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...framing import splice_events
+from ...framing import delta_entries, event_text
 from ...protocol.json import dumps, dumps_to_keep, encoder
-from ...protocol.names import EXTENSION, PERMISSION_RESOLVED, PROFILE, PROTOCOL, RUN_EVENTS, VERSION
+from ...protocol.names import CONTENT_DELTA, EXTENSION, PERMISSION_RESOLVED, PROFILE, PROTOCOL, RUN_EVENTS, VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ START: Final = b'{"protocol":"%s","version":"%s","profile":"%s",' % (
     VERSION.encode(),
     PROFILE.encode(),
 )
-EVENT: Final = b'%b"id":"event-%d","sequence":%d,"timestamp_ms":%d,"payload":%b}'
 NUMBERS: Final = b'"id":"oap-response-%d","in_reply_to":"oap-request-%d","payload":'
 """What stands between head and payload of a response to an op without a request envelope: the two minted numbers."""
 
@@ -53,17 +52,14 @@ class EventEncoder:
         head = run.heads[kind] = b"%b%b%b," % (start, self._session, run.id_text)
         return head
 
-    def stretch(
-        self, run: Run, kind: str, drafts: Sequence[Draft], entries: list[Entry], number: int, sequence: int, now: int
-    ) -> None:
-        """Append the entries of drafts of one run and type, without call and extensions; the counts follow on.
-
-        Everything that the events share is made once, before they are spliced.
-        """
+    def deltas(self, run: Run, drafts: Sequence[Draft], start: int, entries: list[Entry], number: int, now: int) -> int:
+        """Append the plain deltas of one run from `drafts[start]` on; return how many (see `delta_entries`)."""
+        kind = CONTENT_DELTA
         head = run.heads.get(kind) or self.head(run, kind)
-        middle = b'"timestamp_ms":%d,"payload":%b,' % (now, run.payload_head)
-        dumps = self._dumps
-        entries += splice_events(head, middle, [dumps(draft[2]) for draft in drafts], number, sequence)
+        opening = run.payload_head
+        return delta_entries(
+            entries, drafts, start, run.id, kind, head, b"", opening, number, run.sequence, now, self._dumps
+        )
 
     def event(
         self,
@@ -81,11 +77,10 @@ class EventEncoder:
         """
         head = run.heads.get(kind) or self.head(run, kind)
         call = payload.get("tool_call_id")
+        about = b""
         if call is not None and kind != PERMISSION_RESOLVED:  # its type has the call in the payload alone
-            head += b'"tool_call_id":%b,' % self._dumps(call)
-        body = self._dumps(payload)
-        body = b"%b,%b" % (run.payload_head, body[1:]) if len(body) > 2 else run.payload_head + b"}"
-        event = EVENT % (head, number, sequence, now, body)
+            about = b'"tool_call_id":%b,' % self._dumps(call)
+        event = event_text(head, about, number, sequence, now, run.payload_head, self._dumps(payload))
         if extensions:
             event = b'%b,"extensions":%b}' % (event[:-1], self._dumps({EXTENSION: extensions}))
         return event

@@ -6,6 +6,8 @@ reads and appends by position alone, so a durable or distributed journal plugs i
 
 from __future__ import annotations
 
+from ...framing import held_bytes
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,8 +68,7 @@ class MemoryJournal:
         """Add events at the head."""
         self._entries += entries
         self.head += len(entries)
-        for entry in entries:
-            self._held += len(entry[1])
+        self._held += held_bytes(self._entries, len(self._entries) - len(entries), len(self._entries))
 
     def read(self, start: int, stop: int) -> list[Entry]:
         """Return the events of positions `start` to `stop - 1`."""
@@ -87,8 +88,7 @@ class MemoryJournal:
         """Evict what stands before a position."""
         start = self._start
         stop = start + due - self.base
-        for entry in self._entries[start:stop]:
-            self._held -= len(entry[1])
+        self._held -= held_bytes(self._entries, start, stop)
         self._start = stop
         self.base = due
         if stop * 8 >= len(self._entries):
@@ -98,7 +98,7 @@ class MemoryJournal:
     def _due_by_bytes(self, due: int) -> int:
         """Go on from what the count evicts until the bytes fit too, the newest event aside."""
         entries, index = self._entries, self._start + due - self.base
-        held = self._held - sum([len(entry[1]) for entry in entries[self._start : index]])
+        held = self._held - held_bytes(entries, self._start, index)
         while held > self.bytes and due < self.head - 1:
             held -= len(entries[index][1])
             index += 1

@@ -5,6 +5,7 @@ To the adapter it is the `Outlet`; to the switch it is the place where a session
 
 from __future__ import annotations
 
+from ...framing import response_line
 from ...protocol import names
 from ...protocol.capability import refuse_feature
 from ...protocol.envelope import Envelope
@@ -21,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Final
 
     from ...adapters.base import Draft
     from ...protocol.capability import Descriptor
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from .runs import Gate, Run
     from .services import Services
     from .subscription import Subscription
+
+_AROUND_STATE: Final = 200
+"""Bytes that the line of a state answer has at most besides head and document."""
 
 OPENING = "opening"
 OPEN = "open"
@@ -212,6 +216,21 @@ class Session:
         responses.last += 1
         requests.last += 1
         return b"".join((self._state_head, NUMBERS % (responses.last, requests.last), text, b"}"))
+
+    def state_line(self, id: int, longest: int) -> bytes | None:
+        """Return the whole answer of a `state` op where nothing has changed; None: ask for the text."""
+        text = self._state_text
+        if text is None or self.adapter is None or len(text) > longest - _AROUND_STATE - len(self._state_head):
+            return None
+        try:
+            if self.adapter.facts() is not self._facts:
+                return None
+        except Exception:  # `state_text` meets it again, and says so
+            return None
+        services = self.services
+        services.responses.last = response = services.responses.last + 1
+        services.requests.last = request = services.requests.last + 1
+        return response_line(id, self._state_head, response, request, text)
 
     def touch(self) -> None:
         """Something that the state document shows has changed."""

@@ -137,27 +137,14 @@ class EventStream:
 
     def _stretch(self, run: Run, drafts: Sequence[Draft], start: int, entries: list[Entry], now: int) -> int:
         """Append the deltas of a started run that stand next to each other; return how many drafts that were."""
-        stop, plain = start, True
-        for draft in drafts[start:] if start else drafts:
-            if draft[1] != names.CONTENT_DELTA or draft[0] != run.id:
-                break
-            plain = plain and len(draft) == 3 and "part" in draft[2]
-            stop += 1
-        stretch = drafts[start:stop]
-        held = len(entries)
-        if plain:
-            try:
-                self._encoder.stretch(run, names.CONTENT_DELTA, stretch, entries, self._ids.last, run.sequence, now)
-            except TypeError:  # one of them has no JSON form: find out which
-                del entries[held:]
-            else:
-                self._ids.last += stop - start
-                run.sequence += stop - start
-                run.last = self.journal.head + len(entries) - 1
-                return stop - start
-        for draft in stretch:
-            self._admit(run, draft, entries, now)
-        return stop - start
+        count = self._encoder.deltas(run, drafts, start, entries, self._ids.last, now)
+        if not count:  # something about the first is not plain
+            self._admit(run, drafts[start], entries, now)
+            return 1
+        self._ids.last += count
+        run.sequence += count
+        run.last = self.journal.head + len(entries) - 1
+        return count
 
     def _encoded(self, run: Run, draft: Draft, now: int) -> tuple[Mapping[str, Any], bytes] | None:
         """Return the payload as published and the event's bytes; None, and noted: it has no JSON form (see `mend`)."""

@@ -78,11 +78,6 @@ class Subscription:
             return self.position
         return self.stream.journal.head
 
-    @property
-    def shared(self) -> bool:
-        """Whether `take` returns just what stands in the journal at `position`, as for any other reader there."""
-        return self._owed is None and (self.run is None or not self.run.strangers)
-
     def start(self) -> None:
         """Begin: the reader is told at once where there is something to take, else when there is."""
         if self.lag or self.over:

@@ -14,7 +14,7 @@ from ...protocol import names
 from ...protocol.envelope import Envelope
 from ...protocol.errors import FrameTooLarge, LineDefect, Refusal
 from ...protocol.json import loads
-from ..operations import cursor, find
+from ..operations import cursor, find, known_answer
 from ..undo import undo_open, undo_submit
 from .admission import Admission, no_subscription_slot
 from .lines import OK, answer_line, refusal_line
@@ -132,6 +132,7 @@ class Door:
         answers: list[bytes] = []
         size = 0
         clear = writer.clear and not self._stalled
+        switch, admission, longest = self.switch, self.admission, self._longest
         for frame in frames:
             self.count += 1
             try:
@@ -140,7 +141,11 @@ class Door:
                 writer.put_all(answers)
                 self._fail(self.count, f"{defect.reason} (byte {defect.offset})")
                 return
-            answer = self._serve(line)
+            answer = None
+            if not admission.held and not self.closing:
+                answer = known_answer(switch, line, longest)
+            if answer is None:
+                answer = self._serve(line)
             if answer is not None:
                 if clear:
                     answers.append(answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from ...framing import splice_tails
+from ...framing import event_lines
 from .lines import ending_line, event_prefix, frame_limit_line
 
 TYPE_CHECKING = False
@@ -63,7 +63,6 @@ class Pump:
         self._queue: deque[Reading] = deque()
         self._planned = False
         self._stopped = False
-        self._tails: tuple[object, int, int, list[bytes]] = (None, 0, 0, [])
 
     def add(self, reading: Reading, subscription: Subscription) -> None:
         """Serve a subscription from now on; its acknowledgement is already in the writer."""
@@ -89,7 +88,6 @@ class Pump:
             reading = queue.popleft()
             reading.queued = False
             self._serve(reading)
-        self._tails = (None, 0, 0, [])
 
     def serve_now(self, reading: Reading) -> None:
         """Serve one reading alone, because it is about to be judged."""
@@ -122,12 +120,10 @@ class Pump:
         subscription = reading.subscription
         if subscription is None:
             return
-        stream, start, shared = subscription.stream, subscription.position, subscription.shared
         entries = subscription.take(BATCH)
         if entries:
-            tails = self._splice(stream, start, entries) if shared else splice_tails(entries)
-            block = reading.prefix + reading.prefix.join(tails)
-            if len(block) > self._limit and self._too_long(reading, subscription, entries, tails):
+            block = event_lines(reading.prefix, entries)
+            if len(block) > self._limit and self._too_long(reading, subscription, entries):
                 return
             self.writer.send(block)
         if subscription.over:
@@ -135,23 +131,14 @@ class Pump:
         elif subscription.lag:
             reading.ready(subscription)
 
-    def _splice(self, stream: object, start: int, entries: list[Entry]) -> list[bytes]:
-        """Return the shared ends of the lines; subscriptions at one position share one list."""
-        known, at, count, tails = self._tails
-        if known is stream and at == start and count == len(entries) and tails:
-            return tails
-        tails = splice_tails(entries)
-        self._tails = (stream, start, len(entries), tails)
-        return tails
-
-    def _too_long(self, reading: Reading, subscription: Subscription, entries: list[Entry], tails: list[bytes]) -> bool:
+    def _too_long(self, reading: Reading, subscription: Subscription, entries: list[Entry]) -> bool:
         """End at the first envelope that fits in no frame; what stands before it is delivered (spec: stdio 6)."""
-        room = self._limit + 1 - len(reading.prefix)
-        count = next((at for at, tail in enumerate(tails) if len(tail) > room), -1)
+        lines = [event_lines(reading.prefix, [entry]) for entry in entries]
+        count = next((at for at, line in enumerate(lines) if len(line) > self._limit + 1), -1)
         if count < 0:
             return False
         if count:
-            self.writer.send(reading.prefix + reading.prefix.join(tails[:count]))
+            self.writer.send(b"".join(lines[:count]))
         run = subscription.run or subscription.stream.run_at(subscription.position - len(entries) + count)
         session_id = subscription.stream.session_id
         line = frame_limit_line(reading.id, session_id, run.id if run else "", entries[count][0], self._limit)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trunkline.framing import splice_tails
+from trunkline.framing import event_lines
 from trunkline.gateway.hub.subscription import SessionEnded
 from trunkline.gateway.stdio.lines import (
     answer_line,
@@ -137,7 +137,7 @@ def test_every_signal_line_fits_the_smallest_frame(id: int, session: str, run: s
 @given(id=IDS, session=TEXTS, sequence=SEQUENCES, text=TEXTS)
 def test_an_envelope_line_is_a_splice_around_the_shared_bytes(id: int, session: str, sequence: int, text: str) -> None:
     envelope = json.dumps({"type": "content.delta", "text": text}).encode()
-    line = read(event_prefix(id, session) + splice_tails([(sequence, envelope)])[0])
+    line = read(event_lines(event_prefix(id, session), [(sequence, envelope)]))
     assert line == {
         "event": "envelope",
         "id": id,

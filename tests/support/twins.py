@@ -28,8 +28,12 @@ if TYPE_CHECKING:
         encode_comment: Callable[..., bytes]
         parse_op_line: Callable[..., OpLine]
         scan_envelope: Callable[..., EnvelopeHead]
-        splice_events: Callable[..., list[tuple[int, bytes]]]
-        splice_tails: Callable[..., list[bytes]]
+        delta_entries: Callable[..., int]
+        event_lines: Callable[..., bytes]
+        event_text: Callable[..., bytes]
+        held_bytes: Callable[..., int]
+        response_line: Callable[..., bytes]
+        success_line: Callable[..., bytes]
 
 
 NAMES = ("python", "cython")
@@ -41,7 +45,7 @@ PARTS = {
     "ndjson": ("LineDecoder",),
     "opline": ("OpLine", "parse_op_line"),
     "envelope": ("EnvelopeHead", "scan_envelope"),
-    "splice": ("splice_events", "splice_tails"),
+    "splice": ("delta_entries", "event_lines", "event_text", "held_bytes", "response_line", "success_line"),
     "sse": ("SSEDecoder", "ServerSentEvent", "encode_comment", "encode_sse"),
 }
 """What has a twin, by module: the last part of the name is the same in both rooms."""
