@@ -41,7 +41,7 @@ demo: $(BUILT) ## watch one whole session over a pipe; HARNESS=claude and MODEL=
 	@$(PY) demo/session.py
 
 test: $(BUILT) ## the whole suite, but for the real harnesses
-	$(PY) -m pytest -q -n $(WORKERS) -rs --dist loadfile -m "not harness" $(PYTEST)
+	$(PY) -m pytest -q -n $(WORKERS) $(if $(filter no,$(SPEEDUPS)),,-rs) --dist loadfile -m "not harness" $(PYTEST)
 
 test-harness: $(BUILT) ## install the pinned real harnesses below .harness, and run the suite against them
 	$(PY) tests/harness/install.py
