@@ -204,8 +204,8 @@ class Door:
 
     # -- out ---------------------------------------------------------------------------------------------------------
 
-    def drained(self) -> None:
-        """The sink has written everything: move on what waited for it, in order, then read on."""
+    def move_on(self) -> None:
+        """Hand the writer what waits for room, as far as it has some, and write."""
         writer = self.writer
         writer.flush()
         while self._stalled and writer.room:
@@ -216,6 +216,12 @@ class Door:
                 then()
         while self._refusals and writer.room:
             writer.put(self._refusals.popleft())
+        writer.flush()
+
+    def drained(self) -> None:
+        """The sink has written everything: move on what waited for it, in order, then read on."""
+        writer = self.writer
+        self.move_on()
         self.pump.run()
         if self._paused and (writer.room or len(self._refusals) < self.limits.refusals):
             self._read_on()

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 WARM_S: Final = 0.25
 """Seconds after the first session's opening at which the compiled validators are loaded: answers come first."""
+TURNS: Final = 3
+"""Loop turns after the sweep in which the ops that it ended get their answers."""
 SHOWN: Final = 8
 """Sessions that did not close which the diagnostic names; of more it gives the count."""
 
@@ -140,8 +142,6 @@ class Server:
             self.troubles.append(door.defect)
         if self._failure is not None:
             self.troubles.append(self._failure)
-        if (count := door.unserved + door.writer.unwritten) > 0:
-            self.troubles.append(f"{count} requests were dropped unserved; they may be sent again")
 
     async def _stage(self, stuck: str, done: Callable[[], bool]) -> None:
         """Give one stage its window; a second signal or a failure of the pipe ends it, and all that follow, at once."""
@@ -172,8 +172,19 @@ class Server:
         if troubles:
             more = f"; and {len(troubles) - SHOWN} more" if len(troubles) > SHOWN else ""
             self.troubles.append(f"sessions did not close: {'; '.join(troubles[:SHOWN])}{more}")
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        self._count_dropped()
         self.source.close()
         self.sink.close()
+
+    def _count_dropped(self) -> None:
+        """Say how many requests have no answer: last, because the sweep still gives some (an open that it ends)."""
+        door = self.door
+        if self._failure is None:
+            door.move_on()
+        if (count := door.unserved + door.writer.unwritten) > 0:
+            self.troubles.append(f"{count} requests were dropped unserved; they may be sent again")
 
 
 def banner(adapters: Sequence[str], loop: str) -> str:

@@ -368,10 +368,10 @@ def test_several_causes_are_joined_in_one_line(start_process: Start) -> None:
     parts = (
         "line 5 is not a valid request: the line ends in CR LF; write LF only",
         "shutdown stalled: operations did not finish",
-        "1 requests were dropped unserved",
         "sessions did not close: 'stuck-1'",
     )
     assert all(part in words for part in parts)
+    assert "dropped" not in words  # the sweep ended the submit that was stuck, and so it has its answer
 
 
 @needs_proc
