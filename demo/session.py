@@ -176,6 +176,9 @@ def main() -> None:
     harness = os.environ.get("HARNESS") or "memory"
     if harness not in ("memory", "claude"):
         raise SystemExit(f"HARNESS={harness} is not served; there are: memory, claude")
+    model = os.environ.get("MODEL") or "mock"
+    if model not in ("mock", "own") or (model == "own" and harness == "memory"):
+        raise SystemExit(f"MODEL={model} is not served; with HARNESS=claude it takes mock (the default) or own")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trunkline-demo-")))
         options: list[str] = []
@@ -186,20 +189,23 @@ def main() -> None:
         print("a host has spawned:  " + shlex.join(["trunkline", *host.command[3:]]))
         say(
             f"adapter: {harness}. One JSON object a line in both directions; "
-            "shown here without fixed and repeated members."
+            "shown here folded, without fixed and repeated members."
         )
         story = Story(host, harness, prompt)
         try:
             story.tell()
         finally:
-            title("6. The host ends its input; the gateway sweeps and leaves")
             code, words = host.end()
-            for word in words:
-                say(f"stderr: {word}")
-            say(f"exit code {code}")
+        title("6. The host ends its input; the gateway closes what it had open, and leaves")
+        for word in words:
+            say(f"stderr: {word}")
+        say(f"exit code {code}")
         print(f"\nthe run ended with {story.terminal}; the gateway exited {code}")
         raise SystemExit(0 if story.terminal == "run.completed" and code == 0 else 1)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BrokenPipeError:  # whoever watched has gone: the gateway is ended by now
+        os._exit(1)

@@ -50,7 +50,7 @@ exit codes:
   0  a clean end: the input ended, or SIGINT or SIGTERM came, and every request was answered
   1  anything else; one line on standard error says what, and where
 
-example: open a session and close it again
+example: ask which adapters there are
   printf '%s\\n' '{"id":1,"op":"adapters"}' | trunkline serve --stdio
 """
 

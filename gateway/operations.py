@@ -115,7 +115,7 @@ def find(line: OpLine) -> Operation:
         operation.seen.add(line.present)
     addressed = operation.addressed
     if addressed is not None and not getattr(line, addressed):
-        raise Refusal(names.INVALID_REQUEST, f"op {line.op} needs a {addressed} parameter, a non-empty string")
+        raise Refusal(names.INVALID_REQUEST, f"op {line.op} needs the parameter {addressed}, a non-empty string")
     return operation
 
 

@@ -151,7 +151,7 @@ def test_find_names_the_first_surplus_member_and_the_missing_address(op: str) ->
             find(parse_op_line(op_line(op, *takes, *reversed(surplus))))
         if operation.addressed is not None:
             others = [member for member in takes if member != operation.addressed]
-            with pytest.raises(Refusal, match=f"op {op} needs a {operation.addressed} parameter"):
+            with pytest.raises(Refusal, match=f"op {op} needs the parameter {operation.addressed}"):
                 find(parse_op_line(op_line(op, *others)))
 
 
