@@ -57,12 +57,18 @@ def test_unset_takes_what_is_there(built: Twin) -> None:
 
 
 @pytest.mark.parametrize("module", PARTS)
-def test_one_missing_twin_counts_as_all(module: str) -> None:
+def test_one_missing_twin_counts_as_all(module: str, built: Twin) -> None:
     hidden = f"trunkline._speedups.{module}"
     assert chosen(None, hidden).stdout.split() == ["python", "1"]
     refused = chosen("yes", hidden)
     assert refused.returncode == 1
     assert "ImportError" in refused.stderr
+
+
+def test_without_any_twin_the_references_serve_and_yes_refuses() -> None:
+    hidden = [f"trunkline._speedups.{module}" for module in PARTS]
+    assert chosen(None, *hidden).stdout.split() == ["python", "1"]
+    assert chosen("yes", *hidden).returncode == 1
 
 
 def test_everything_promised_is_exported() -> None:
