@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from typing import Final, NoReturn
 
 
+SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
+)
+"""What ends the process in order. SIGINT first: until it is caught it raises in Python."""
 PIPE_BYTES: Final = 4096
 """Bytes of one write to stderr: what a pipe that polls as writable takes whole, without blocking."""
 SAY_S: Final = 1.0
@@ -56,7 +60,7 @@ def catch_early(early: list[int], *, waiting: bool) -> None:
             leave(["cut short by a second signal while starting"])
         early.append(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT first: until then it raises in Python
+    for number in SIGNALS:
         signal.signal(number, received)
 
 

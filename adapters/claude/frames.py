@@ -19,6 +19,8 @@ SHOWN: Final = 120
 """Characters of foreign text that a note shows."""
 MOST: Final = 1 << 53
 """From here on a number may not be what the harness meant: JavaScript holds no greater whole numbers exactly."""
+MENDED_BYTES: Final = 1 << 20
+"""The longest frame that is read leniently where it is no strict JSON: about a quarter of a second."""
 _PLAIN_DIGITS: Final = 19
 
 
@@ -89,8 +91,11 @@ def whole(value: Any) -> int | None:
 
 
 def _mended(line: bytes) -> Any:
+    """Read a frame that the fast library refuses; slow, and therefore bounded: the loop waits meanwhile."""
     import json
 
+    if len(line) > MENDED_BYTES:
+        raise FrameDefect(f"a frame of {len(line)} bytes that is no strict JSON: {shown(line)}", False)
     try:
         value = json.loads(
             line.decode("utf-8", "replace"),

@@ -31,7 +31,8 @@ def settled(
     """
     reason = word(result.get("terminal_reason"))
     subtype = word(result.get("subtype"))
-    failed = bool(result.get("is_error", subtype != "success"))
+    error = result.get("is_error")
+    failed = error if isinstance(error, bool) else subtype != "success"
     aborted = failed and (reason.startswith("aborted") or subtype == EXECUTION_ERROR)
     common: dict[str, Any] = {"usage": usage} if usage else {}
     if (duration := whole(result.get("duration_ms"))) is not None:

@@ -75,6 +75,8 @@ def _call(run: Run, kind: str, payload: Mapping[str, Any]) -> None:
     payload["execution_owner"]  # what closing it will need
     state, asked = run.calls.get(call, (CallState.ABSENT, payload))
     state = advance_call(state, kind)
+    if kind == names.CALL_REQUESTED:  # its arguments may be megabytes, and nothing here needs them
+        asked = {name: payload[name] for name in _CALL_IDENTITY if name in payload}
     run.calls[call] = (state, asked if state in CALLS_OPEN else _DONE)
 
 

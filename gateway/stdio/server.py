@@ -15,6 +15,7 @@ from time import monotonic
 from ...protocol import names
 from ...protocol.validate import warm
 from ..drive.pipes import Sink, Source
+from ..shutdown import SIGNALS
 from ..sweep import sweep
 from .door import Door
 
@@ -57,7 +58,7 @@ class Server:
 
     async def run(self, before: Prelude | None = None) -> list[str]:
         """Serve until the end and return its troubles. `before` is what was done before the loop existed."""
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in SIGNALS:
             self._handle(number)
         self._signals += self._early  # looked at now, when no other signal can go there any more
         try:
@@ -75,7 +76,7 @@ class Server:
     def _take_over(self, before: Prelude) -> None:
         self.door.count = before.count
         if before.output:
-            self.sink.send(before.output)
+            self.door.writer.send(before.output)
         if before.input:
             self.door.feed(before.input)
         if before.ended:

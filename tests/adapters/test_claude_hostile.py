@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from trunkline.adapters.claude.frames import MENDED_BYTES, FrameDefect, parse
+from trunkline.adapters.claude.outcome import settled
+from trunkline.adapters.claude.turn import Turn
 from trunkline.protocol import names
 from trunkline.protocol.limits import Limits
 
@@ -139,3 +143,16 @@ def test_nothing_breaks_the_codec(script: list[Any]) -> None:
     assert all(run.over for run in host.runs.values())
     assert host.events[-1]["type"] in names.TERMINALS
     trace.check(host.events, cancels=host.cancelled)
+
+
+@pytest.mark.parametrize("error", [None, {}, "no", 0])
+def test_an_error_flag_of_another_kind_leaves_the_subtype_to_say(error: object) -> None:
+    turn = Turn("run-1", None, 8, lambda text: None)
+    result = {"subtype": "error_during_execution", "is_error": error}
+    assert settled(turn, result, None, {}, {})[-1][1] == "run.failed"
+
+
+def test_a_long_frame_is_not_mended() -> None:
+    line = b'{"type":"x","text":"' + b"a" * MENDED_BYTES + b'\\ud800"}'
+    with pytest.raises(FrameDefect, match="no strict JSON"):
+        parse(line)
