@@ -49,5 +49,10 @@ def _make(entry: AdapterEntry, limits: Limits) -> Adapter:
     from .drive.adapter import ProcessAdapter
 
     settings = entry.settings(limits)
-    factory = load(entry.type)(settings)
+    try:
+        factory = load(entry.type)(settings)
+    except ConfigError:
+        raise
+    except Exception as error:  # a codec of others; its text may quote a value
+        raise ConfigError(f"adapter {entry.name!a}: its codec cannot be made ({type(error).__name__})") from error
     return ProcessAdapter(entry.name, factory, limits, entry.journal_events, entry.journal_bytes, settings=settings)
