@@ -24,7 +24,7 @@ from tests.support.trace import check
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
 
-BOTH = [signal.SIGTERM, signal.SIGINT]
+ENDING = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
 QUICK = {"window_s": 0.2, "sweep_s": 0.4}
 
 
@@ -49,7 +49,7 @@ def submit(host: Host, session: str, content: str) -> int:
 # -- clean ends --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", BOTH)
+@pytest.mark.parametrize("number", ENDING)
 def test_a_signal_while_idle_is_a_clean_end(start_process: Start, number: signal.Signals) -> None:
     host = start_process()
     host.call("sessions")
@@ -58,7 +58,7 @@ def test_a_signal_while_idle_is_a_clean_end(start_process: Start, number: signal
     assert said(host) == "trunkline: stopped"
 
 
-@pytest.mark.parametrize("number", [*BOTH, None])
+@pytest.mark.parametrize("number", [*ENDING, None])
 def test_live_runs_are_cancelled_and_their_sessions_closed(start_process: Start, number: signal.Signals | None) -> None:
     host = start_process()
     for name in ("a", "b", "c", "d"):
@@ -74,7 +74,7 @@ def test_live_runs_are_cancelled_and_their_sessions_closed(start_process: Start,
     assert said(host) == "trunkline: stopped"
 
 
-@pytest.mark.parametrize("number", BOTH)
+@pytest.mark.parametrize("number", ENDING)
 def test_a_signal_during_a_burst_breaks_no_line(start_process: Start, number: signal.Signals) -> None:
     host = start_process({"adapters": {"load": {"type": "synthetic", "deltas": 1_000_000, "pace": "reader"}}})
     host.open("load", "s")
@@ -132,7 +132,7 @@ def pending(pid: int) -> bool:
 
 
 @needs_proc
-@pytest.mark.parametrize("number", BOTH)
+@pytest.mark.parametrize("number", ENDING)
 @pytest.mark.parametrize("delay_s", [0, 0.01, 0.03, 0.06, 0.1])
 def test_a_signal_during_the_start_is_a_clean_end(number: signal.Signals, delay_s: float) -> None:
     process = subprocess.Popen(
@@ -204,7 +204,7 @@ def full_pipe(folder: Path, limits: dict[str, float]) -> RawHost:
 
 
 @needs_proc
-@pytest.mark.parametrize("number", BOTH)
+@pytest.mark.parametrize("number", ENDING)
 def test_a_host_that_does_not_read_is_named_and_what_it_lost_is_counted(tmp_path: Path, number: signal.Signals) -> None:
     with full_pipe(tmp_path, QUICK) as host:
         process = host.process
